@@ -44,10 +44,11 @@ func CeilMilli(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	if d := t.Truncate(time.Millisecond); !d.Equal(t) {
-		return d.Add(time.Millisecond).UTC()
+	d := t.Truncate(time.Millisecond).UTC() // without t's monotonic reading, which no store keeps
+	if d.Before(t) {
+		d = d.Add(time.Millisecond)
 	}
-	return t.UTC()
+	return d
 }
 
 // Key names a row of a workflow's current run.
