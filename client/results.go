@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/umbelhq/umbel"
+)
+
+// ResultOption changes what [Run.Results] yields.
+type ResultOption interface{ applyResult(*resultConfig) }
+
+type resultOption func(*resultConfig)
+
+func (o resultOption) applyResult(c *resultConfig) { o(c) }
+
+type resultConfig struct {
+	from       umbel.Cursor
+	withInputs bool
+}
+
+// From goes on after the result that carried cursor, in any process. An empty cursor is the start.
+func From(cursor umbel.Cursor) ResultOption {
+	return resultOption(func(c *resultConfig) { c.from = cursor })
+}
+
+// WithInputs sets Row.Input of every result; decode it with [umbel.Activity.Input].
+func WithInputs() ResultOption {
+	return resultOption(func(c *resultConfig) { c.withInputs = true })
+}
+
+// maxRewinds bounds how often one iteration starts over because Redis was taken back. More than a few of those
+// while one loop runs is no failover but a fault.
+const maxRewinds = 16
+
+// Results yields the outcome of each ordinal once, as they finish, waiting for those still open, until the run
+// is closed. A row that failed or was cancelled is a result whose Err says so; so is a value that cannot be
+// decoded, as a [*umbel.Failure] of type [umbel.FailureInvalidResult] with Status completed.
+//
+// The sequence's own error comes once and last, with the zero Result: [umbel.ErrNotFound],
+// [umbel.ErrUnavailable] (wrapping ctx's error when ctx ends), [umbel.ErrInvalid] for a cursor that is none.
+// Break out at any time; ranging again reads again, from the start or [From]. Memory is that of one page,
+// and a bit an ordinal.
+//
+// Where Redis lost its last moments (see the package's promises on durability), results may be recorded again.
+// The iteration notices, reads again from the start by itself, and yields none of the ordinals that it has
+// yielded; what it yielded first stands. It cannot know what an earlier iteration yielded: after such a loss,
+// one that began with [From] yields ordinals from before its cursor once more, so keep what is done by
+// ordinal, not by cursor alone.
+func (r *Run[Out]) Results(ctx context.Context, opts ...ResultOption) iter.Seq2[umbel.Result[Out], error] {
+	var cfg resultConfig
+	for _, o := range opts {
+		o.applyResult(&cfg)
+	}
+	return func(yield func(umbel.Result[Out], error) bool) {
+		for raw, err := range r.results(ctx, r.runID, cfg) {
+			if err != nil {
+				yield(umbel.Result[Out]{}, err)
+				return
+			}
+			if !yield(r.decoded(raw), nil) {
+				return
+			}
+		}
+	}
+}
+
+// decoded is raw with its value decoded, or with why it cannot be.
+func (r *Run[Out]) decoded(raw umbel.Result[umbel.Payload]) umbel.Result[Out] {
+	res := umbel.Result[Out]{Row: raw.Row, Status: raw.Status, Err: raw.Err, Cursor: raw.Cursor}
+	if raw.Status != umbel.StatusCompleted || raw.Err != nil {
+		return res
+	}
+	v, err := r.decode(raw)
+	if err != nil {
+		err = umbel.NonRetryable(umbel.Typed(umbel.FailureInvalidResult, err))
+		res.Err = umbel.NewFailure(err, raw.Attempt)
+		return res
+	}
+	res.Value = v
+	return res
+}
+
+// results reads page after page, each ordinal once.
+func (h *handle) results(
+	ctx context.Context, runID umbel.RunID, cfg resultConfig,
+) iter.Seq2[umbel.Result[umbel.Payload], error] {
+	return func(yield func(umbel.Result[umbel.Payload], error) bool) {
+		var (
+			none    umbel.Result[umbel.Payload]
+			yielded ordinalSet
+			rewinds int
+		)
+		if err := h.check("results"); err != nil {
+			yield(none, err)
+			return
+		}
+		req := umbel.ResultsRequest{
+			Namespace: h.c.namespace, WorkflowID: h.id, RunID: runID,
+			Cursor: cfg.from, WithInputs: cfg.withInputs, Wait: umbel.MaxPollWait,
+		}
+		for {
+			asked := time.Now()
+			page, err := call(ctx, h.c, "results", h.id, func(ctx context.Context) (umbel.ResultsReply, error) {
+				return h.c.engine.Results(ctx, req)
+			})
+			if errors.Is(err, umbel.ErrCursorLost) && req.Cursor != "" && rewinds < maxRewinds {
+				req.Cursor = ""
+				rewinds++
+				continue
+			}
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			h.saw(page.RunID)
+			for _, res := range page.Results {
+				if res.Ordinal < 0 || res.Ordinal >= maxOrdinals {
+					yield(none, h.broken("results", "the server returned ordinal "+strconv.FormatInt(res.Ordinal, 10)))
+					return
+				}
+				if yielded.add(res.Ordinal) && !yield(res, nil) {
+					return
+				}
+			}
+			if page.Done {
+				return
+			}
+			if page.Next == req.Cursor {
+				pace(ctx, asked)
+			}
+			req.RunID, req.Cursor = page.RunID, page.Next
+		}
+	}
+}
+
+// broken is the error for a reply that breaks the contract.
+func (h *handle) broken(op, reason string) error {
+	return &umbel.Error{Code: umbel.CodeInternal, Op: op, WorkflowID: h.id, RunID: h.ID(), Reason: reason}
+}
