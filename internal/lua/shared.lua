@@ -1,0 +1,17 @@
+-- Put in front of every script: the clock, and the two ways in which a run moves on its route.
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- arrive: run id is to be looked at on a route from score on. True if the route's own instant came forward.
+local function arrive(ready, set, route, id, score)
+  local before = redis.call('ZSCORE', ready, route)
+  redis.call('ZADD', set, 'LT', score, id)
+  redis.call('ZADD', ready, 'LT', score, route)
+  return not before or tonumber(before) > score
+end
+
+-- refresh: a run left the route or was served: the route's instant is that of its first run.
+local function refresh(ready, set, route)
+  local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
+  if first[1] then redis.call('ZADD', ready, first[2], route) else redis.call('ZREM', ready, route) end
+end
