@@ -211,7 +211,7 @@ func isFree(port int) bool {
 
 // isOpen says whether somebody listens. Unlike isFree it never holds the port.
 func isOpen(port int) bool {
-	conn, err := net.DialTimeout("tcp", loopback(port), time.Second)
+	conn, err := net.DialTimeout("tcp", loopback(port), time.Second) //nolint:noctx // loopback answers at once
 	if err != nil {
 		return false
 	}

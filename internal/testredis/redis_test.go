@@ -40,11 +40,11 @@ func TestEach(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	real, cluster, mini := testredis.Shared(t), testredis.Cluster(t), testredis.Mini(t)
+	single, cluster, mini := testredis.Shared(t), testredis.Cluster(t), testredis.Mini(t)
 
-	o, err := redis.ParseURL(real.URL)
-	if err != nil || o.Addr != real.Addr {
-		t.Errorf("%q: %v", real.URL, err)
+	o, err := redis.ParseURL(single.URL)
+	if err != nil || o.Addr != single.Addr {
+		t.Errorf("%q: %v", single.URL, err)
 	}
 	co, err := redis.ParseClusterURL(cluster.URL)
 	if err != nil || len(co.Addrs) != 3 {

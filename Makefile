@@ -1,0 +1,57 @@
+# `make` shows the targets. `make test` is the whole check: it needs Go, make
+# and, to install redis-server, apt-get or a moment of yours.
+SHELL = /bin/sh
+GO ?= go
+LINT = $(GO) tool -modfile=tools.mod golangci-lint
+
+# The race detector needs a C compiler.
+RACE := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) >/dev/null 2>&1 && echo -race)
+# For one package; the packages run side by side.
+TIMEOUT ?= 8m
+# How often test-chaos repeats.
+COUNT ?= 10
+
+# The packages whose tests start a Redis.
+REDIS_PACKAGES = $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/\/internal\/testredis/ { print $$1 }')
+
+.PHONY: help
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: all
+all: fmt test ## Format, then check everything
+
+.PHONY: test
+test: redis modules ## Check everything: vet, all tests with the race detector, lint
+	@test -n "$(RACE)" || echo "make: no C compiler, so the race detector stays OFF" >&2
+	$(GO) vet ./...
+	$(GO) test $(RACE) -shuffle=on -count=1 -timeout=$(TIMEOUT) ./...
+	$(LINT) run
+
+.PHONY: test-real
+test-real: redis ## Only the packages whose tests start a Redis
+	$(GO) test $(RACE) -shuffle=on -count=1 -timeout=$(TIMEOUT) $(REDIS_PACKAGES)
+
+.PHONY: test-chaos
+test-chaos: redis ## Only the tests that kill processes, COUNT times
+	$(GO) test $(RACE) -shuffle=on -count=$(COUNT) -timeout=30m -run 'Kill|Crash|Chaos' $(REDIS_PACKAGES)
+
+.PHONY: lint
+lint: ## Run golangci-lint as tools.mod pins it
+	$(LINT) run
+
+.PHONY: fmt
+fmt: ## Format the Go files
+	$(LINT) fmt
+
+.PHONY: bench
+bench: redis ## Run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: redis
+redis: ## See to it that there is a redis-server, or say how to get one
+	@./scripts/need-redis
+
+.PHONY: modules
+modules:
+	$(GO) mod download
