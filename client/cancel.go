@@ -8,16 +8,8 @@ import (
 	"github.com/umbelhq/umbel"
 )
 
-// Cancel cancels the run, or, given ordinals, only those rows of it. Once it has returned, none of them is
-// claimed again; a running activity sees its context end, with cause [umbel.ErrCancelled]. Rows that are
-// resolved stay as they are, and cancelling twice is no error.
-//
-// reason is for people, valid UTF-8 of at most [umbel.MaxErrorMessageBytes]. More than
-// [umbel.MaxReportItems] ordinals are cancelled in several calls; if one of them fails, those before it hold.
-//
-// Errors: [umbel.ErrInvalid] for an ordinal outside 0 to 2²⁴ − 1, or an empty list in place of none: nothing
-// was cancelled; [umbel.ErrNotFound]; [umbel.ErrUnavailable], also at ctx's end: cancel again to be sure.
-func (h *handle) Cancel(ctx context.Context, reason string, ordinals ...int64) error {
+// cancel is [Run.Cancel].
+func (h *handle) cancel(ctx context.Context, reason string, ordinals []int64) error {
 	if err := h.checkCancel(reason, ordinals); err != nil {
 		return err
 	}

@@ -19,25 +19,25 @@ import (
 // error when ctx ends; the run goes on, gather it again. Memory is that of the N values and one page: use
 // [Run.Results] for more than fits.
 func (r *Run[Out]) Gather(ctx context.Context) ([]Out, error) {
-	d, err := r.describe(ctx, "gather", r.runID, 0)
+	d, err := r.h.describe(ctx, "gather", r.h.runID, 0)
 	if err != nil {
 		return nil, err
 	}
 	n := d.Counts.Scheduled
 	if n < 0 || n > maxOrdinals {
-		return nil, r.broken("gather", fmt.Sprintf("the server says that the run has %d rows", n))
+		return nil, r.h.broken("gather", fmt.Sprintf("the server says that the run has %d rows", n))
 	}
 	var (
 		values = make([]Out, n)
 		counts = umbel.Counts{Scheduled: n, Pending: n}
 		failed failureSample
 	)
-	for raw, err := range r.results(ctx, d.RunID, resultConfig{}) {
+	for raw, err := range r.h.results(ctx, d.RunID, resultConfig{}) {
 		if err != nil {
 			return nil, err
 		}
 		if raw.Ordinal >= n {
-			return nil, r.broken("gather", fmt.Sprintf("the server returned ordinal %d of a run of %d rows", raw.Ordinal, n))
+			return nil, r.h.broken("gather", fmt.Sprintf("the server returned ordinal %d of a run of %d rows", raw.Ordinal, n))
 		}
 		res := r.decoded(raw)
 		values[res.Ordinal] = res.Value
@@ -56,11 +56,11 @@ func (r *Run[Out]) Gather(ctx context.Context) ([]Out, error) {
 	if counts.Completed == n && len(failed.rows) == 0 {
 		return values, nil
 	}
-	if d, err = r.closed(ctx, d.RunID); err != nil {
+	if d, err = r.h.closed(ctx, d.RunID); err != nil {
 		return nil, err
 	}
 	return values, &umbel.FanOutError{
-		WorkflowID: r.id, RunID: d.RunID, Status: d.Status, Counts: counts, Sample: failed.first(),
+		WorkflowID: r.h.id, RunID: d.RunID, Status: d.Status, Counts: counts, Sample: failed.first(),
 	}
 }
 

@@ -23,14 +23,18 @@ func WorkflowID(id umbel.WorkflowID) StartOption {
 
 // TaskQueue selects the pool of workers for every item that does not name its own. Default, and if name is
 // empty: [umbel.DefaultTaskQueue].
-func TaskQueue(name string) StartOption { return startOption(func(c *startConfig) { c.taskQueue = name }) }
+func TaskQueue(name string) StartOption {
+	return startOption(func(c *startConfig) { c.taskQueue = name })
+}
 
 // Node pins every item that does not name its own node to workers that advertise this one. Default, and if
 // name is empty: any worker of the pool.
 func Node(name string) StartOption { return startOption(func(c *startConfig) { c.node = name }) }
 
 // Retry replaces the retry policy of every activity in this start.
-func Retry(p umbel.RetryPolicy) StartOption { return startOption(func(c *startConfig) { c.retry = &p }) }
+func Retry(p umbel.RetryPolicy) StartOption {
+	return startOption(func(c *startConfig) { c.retry = &p })
+}
 
 // StartToClose replaces the bound on one attempt of every activity in this start: whole milliseconds up to
 // [umbel.MaxDelay], 0 for no bound.
@@ -40,7 +44,9 @@ func StartToClose(d time.Duration) StartOption {
 
 // StartAfter keeps every row back for so long after the start, on top of its own delay: whole milliseconds,
 // together at most [umbel.MaxDelay]. Default 0.
-func StartAfter(d time.Duration) StartOption { return startOption(func(c *startConfig) { c.startAfter = d }) }
+func StartAfter(d time.Duration) StartOption {
+	return startOption(func(c *startConfig) { c.startAfter = d })
+}
 
 // OnExisting says what a start does when its workflow ID has a run already. It is a [StartOption].
 type OnExisting umbel.OnExisting

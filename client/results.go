@@ -56,7 +56,7 @@ func (r *Run[Out]) Results(ctx context.Context, opts ...ResultOption) iter.Seq2[
 		o.applyResult(&cfg)
 	}
 	return func(yield func(umbel.Result[Out], error) bool) {
-		for raw, err := range r.results(ctx, r.runID, cfg) {
+		for raw, err := range r.h.results(ctx, r.h.runID, cfg) {
 			if err != nil {
 				yield(umbel.Result[Out]{}, err)
 				return
@@ -135,9 +135,4 @@ func (h *handle) results(
 			req.RunID, req.Cursor = page.RunID, page.Next
 		}
 	}
-}
-
-// broken is the error for a reply that breaks the contract.
-func (h *handle) broken(op, reason string) error {
-	return &umbel.Error{Code: umbel.CodeInternal, Op: op, WorkflowID: h.id, RunID: h.ID(), Reason: reason}
 }
