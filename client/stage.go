@@ -201,7 +201,7 @@ func (s *stager) commit(ctx context.Context) (started, error) {
 	req := umbel.CommitRequest{
 		Namespace: s.c.namespace, WorkflowID: s.cfg.id, StagingID: id,
 		Rows: s.batch, Scheduled: s.in.rows, Types: types, Digest: digest,
-		OnExisting: umbel.OnExisting(s.cfg.onExisting), StartAfter: s.cfg.startAfter,
+		OnExisting: umbel.OnExisting(s.cfg.onExisting),
 	}
 	unknown := false // whether some try may have been applied, whatever a later one was told
 	rep, err := call(ctx, s.c, "start", s.cfg.id, func(ctx context.Context) (umbel.CommitReply, error) {
