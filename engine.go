@@ -102,6 +102,32 @@ type StagedRow struct {
 	Input     Payload
 }
 
+// Validate reports the first value of r that breaks a rule: a name, the payload's size, the delay.
+func (r StagedRow) Validate() error {
+	if err := ValidateName("activity type", r.Type); err != nil {
+		return err
+	}
+	if err := ValidateLabel("task queue", r.TaskQueue); err != nil {
+		return err
+	}
+	if err := ValidateLabel("node", r.Node); err != nil {
+		return err
+	}
+	if err := ValidateLabel("key", r.Key); err != nil {
+		return err
+	}
+	if err := ValidateDuration("delay", r.Delay, 0, MaxDelay); err != nil {
+		return err
+	}
+	if !r.NotBefore.IsZero() && (r.NotBefore.Before(time.Unix(0, 0)) || r.NotBefore.After(lastInstant)) {
+		return Invalid("not-before", r.NotBefore.UTC().Format(time.RFC3339), "must be from the year 1970 to 9999")
+	}
+	return r.Input.Validate("input")
+}
+
+// lastInstant is the latest not-before: what RFC 3339 can write, and exact in a double as milliseconds.
+var lastInstant = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
 // StageRequest stages rows at the ordinals from Offset on: at most [MaxStageRows] rows and [MaxStageBytes],
 // or one larger row.
 type StageRequest struct {
@@ -128,7 +154,6 @@ type CommitRequest struct {
 	Types      []TypePolicy
 	Digest     Digest
 	OnExisting OnExisting
-	StartAfter time.Duration // added to every row's delay
 }
 
 // CommitReply names the run. Attached is set if it existed already.

@@ -96,6 +96,7 @@ func (in *intake) admit(e entry) (umbel.StagedRow, error) {
 		return row, umbel.Limit("fan-out", in.bytes, "input bytes of a run", in.cfg.maxBytes)
 	}
 	in.digest.addRow(&row)
+	row.Delay += in.cfg.startAfter // digested apart, so that the two are told from each other
 	in.rows++
 	return row, nil
 }
