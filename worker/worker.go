@@ -94,14 +94,17 @@ func New(e Engine, c Config) (*Worker, error) {
 	}
 	return &Worker{
 		engine: e, cfg: c,
-		log:  c.Logger.With("ns", c.Namespace, "tq", c.TaskQueue, "worker", c.Identity),
-		quit: make(chan struct{}),
-		kill: make(chan struct{}),
-		done: make(chan struct{}),
-		room: make(chan struct{}, 1), queued: make(chan struct{}, 1),
-		shortened: make(chan struct{}, 1), settled: make(chan struct{}, 1),
-		types: make(map[string]*activityType),
-		every: renewEvery,
+		log:       c.Logger.With("ns", c.Namespace, "tq", c.TaskQueue, "worker", c.Identity),
+		quit:      make(chan struct{}),
+		kill:      make(chan struct{}),
+		hurry:     make(chan struct{}),
+		done:      make(chan struct{}),
+		room:      make(chan struct{}, 1),
+		queued:    make(chan struct{}, 1),
+		shortened: make(chan struct{}, 1),
+		settled:   make(chan struct{}, 1),
+		types:     make(map[string]*activityType),
+		every:     renewEvery,
 	}, nil
 }
 
