@@ -24,9 +24,8 @@ type intake struct {
 
 	rows, bytes int64
 
-	// A run has few routes, so their names are checked once each. last is that of the row before.
 	routes map[route]struct{}
-	last   route
+	last   route // of the row before: mostly that of the next one, too
 
 	policies []umbel.TypePolicy // with defaults, one a type
 	encoded  map[string]string  // by type, to compare
@@ -80,16 +79,14 @@ func (in *intake) admit(e entry) (umbel.StagedRow, error) {
 	}
 	row.TaskQueue = cmp.Or(row.TaskQueue, in.cfg.taskQueue)
 	row.Node = cmp.Or(row.Node, in.cfg.node)
-	if err := in.checkRoute(route{row.Type, row.TaskQueue, row.Node}); err != nil {
+	if err := row.Validate(); err != nil {
 		return row, err
 	}
-	if err := umbel.ValidateLabel("key", row.Key); err != nil {
+	if err := umbel.ValidateDuration("delay with start-after", row.Delay+in.cfg.startAfter, 0, umbel.MaxDelay); err != nil {
 		return row, err
 	}
-	if err := row.Input.Validate("input"); err != nil {
-		return row, err
-	}
-	if err := in.checkTime(&row); err != nil {
+	row.NotBefore = ceilMilli(row.NotBefore)
+	if err := in.countRoute(route{row.Type, row.TaskQueue, row.Node}); err != nil {
 		return row, err
 	}
 	if in.bytes += int64(len(row.Input.Data)); in.bytes > in.cfg.maxBytes {
@@ -101,54 +98,30 @@ func (in *intake) admit(e entry) (umbel.StagedRow, error) {
 	return row, nil
 }
 
-func (in *intake) checkRoute(r route) error {
+// countRoute counts distinct routes.
+func (in *intake) countRoute(r route) error {
 	if r == in.last && in.rows > 0 {
 		return nil
 	}
-	if _, ok := in.routes[r]; !ok {
-		if err := umbel.ValidateName("activity type", r.activityType); err != nil {
-			return err
-		}
-		if err := umbel.ValidateName("task queue", r.taskQueue); err != nil {
-			return err
-		}
-		if err := umbel.ValidateLabel("node", r.node); err != nil {
-			return err
-		}
-		if len(in.routes) == umbel.MaxRoutes {
-			return umbel.Limit("fan-out", umbel.MaxRoutes+1,
-				"routes of a run (distinct activity type, task queue and node)", umbel.MaxRoutes)
-		}
-		in.routes[r] = struct{}{}
-	}
 	in.last = r
+	in.routes[r] = struct{}{}
+	if len(in.routes) > umbel.MaxRoutes {
+		return umbel.Limit("fan-out", int64(len(in.routes)),
+			"routes of a run (distinct activity type, task queue and node)", umbel.MaxRoutes)
+	}
 	return nil
 }
 
-// lastInstant is the latest not-before: what RFC 3339 can write, and exact in a double as milliseconds.
-var lastInstant = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-
-// checkTime checks what keeps the row back, and rounds its not-before up to the next whole millisecond.
-func (in *intake) checkTime(row *umbel.StagedRow) error {
-	if err := umbel.ValidateDuration("delay", row.Delay, 0, umbel.MaxDelay); err != nil {
-		return err
+// ceilMilli rounds t up to a whole millisecond: a row is never early. The zero time stays what it is.
+func ceilMilli(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
 	}
-	if err := umbel.ValidateDuration("delay with start-after", row.Delay+in.cfg.startAfter, 0, umbel.MaxDelay); err != nil {
-		return err
-	}
-	if row.NotBefore.IsZero() {
-		row.NotBefore = time.Time{} // whatever its location
-		return nil
-	}
-	if row.NotBefore.Before(time.Unix(0, 0)) || row.NotBefore.After(lastInstant) {
-		return umbel.Invalid("not-before", row.NotBefore.UTC().Format(time.RFC3339Nano), "must be from the year 1970 to 9999")
-	}
-	ms := row.NotBefore.UnixMilli()
-	if row.NotBefore.Nanosecond()%int(time.Millisecond) != 0 {
+	ms := t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		ms++
 	}
-	row.NotBefore = time.UnixMilli(ms).UTC()
-	return nil
+	return time.UnixMilli(ms).UTC()
 }
 
 // finish returns the policies by type, and the digest.

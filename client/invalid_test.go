@@ -186,7 +186,7 @@ func TestEdgesAreAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row := f.run(umbel.WorkflowID(name)).rows[0]; row.Key != name || row.TaskQueue != "{}:*" || row.Delay != it.Delay {
+	if row := f.run(umbel.WorkflowID(name)).rows[0]; row.Key != name || row.TaskQueue != "{}:*" || row.Delay != umbel.MaxDelay {
 		t.Errorf("%q %q %v", row.Key, row.TaskQueue, row.Delay)
 	}
 }

@@ -164,6 +164,40 @@ func TestResultsErrorComesOnceAndLast(t *testing.T) {
 	}
 }
 
+// What breaks the contract is an error, never a panic.
+func TestBrokenReplies(t *testing.T) {
+	for _, o := range []int64{-1, 1 << 24, 2} {
+		f := &fake{handle: echo}
+		run := open(t, f, 2)
+		f.run("w").results[1].Ordinal = o
+		if _, err := run.Gather(t.Context()); !errors.Is(err, umbel.ErrInternal) {
+			t.Errorf("ordinal %d: %v", o, err)
+		}
+	}
+	f := &fake{handle: echo}
+	run := open(t, f, 2)
+	f.run("w").commit.Scheduled = 1 << 40
+	if _, err := run.Gather(t.Context()); !errors.Is(err, umbel.ErrInternal) {
+		t.Errorf("2^40 rows: %v", err)
+	}
+}
+
+// A sample is a help: without it the error is as true.
+func TestWaitWithoutASample(t *testing.T) {
+	f := &fake{page: 1, handle: func(int64, umbel.StagedRow) (umbel.Payload, error) {
+		return umbel.Payload{}, errors.New("no")
+	}, fault: func(op string, n int) (error, error) {
+		if op == "Results" && n > 2 {
+			return &umbel.Error{Code: umbel.CodeNotFound}, nil
+		}
+		return nil, nil
+	}}
+	err := open(t, f, 5).Wait(t.Context())
+	if fe, ok := errors.AsType[*umbel.FanOutError](err); !ok || fe.Counts.Failed != 5 || len(fe.Sample) != 2 {
+		t.Error(err)
+	}
+}
+
 func TestContextEndsAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}

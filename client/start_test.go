@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/client"
@@ -431,6 +432,48 @@ func TestStagesWhileReading(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Rows carry what holds for them: the start's own delay is in theirs.
+func TestDefaultsOfAStartReachItsRows(t *testing.T) {
+	f := &fake{}
+	items := func(yield func(umbel.Item[int], error) bool) {
+		_ = yield(umbel.Item[int]{}, nil) &&
+			yield(umbel.Item[int]{TaskQueue: "own", Node: "n2", Delay: time.Second}, nil)
+	}
+	run, err := client.FanOutItems(t.Context(), newClient(t, f), double, items,
+		client.TaskQueue("q"), client.Node("n1"), client.StartAfter(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := f.run(run.WorkflowID()).rows
+	if r := rows[0]; r.TaskQueue != "q" || r.Node != "n1" || r.Delay != time.Minute {
+		t.Errorf("%+v", r)
+	}
+	if r := rows[1]; r.TaskQueue != "own" || r.Node != "n2" || r.Delay != time.Minute+time.Second {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTryMap(t *testing.T) {
+	broken := errors.New("listing broke")
+	listing := func(fail error) iter.Seq2[string, error] {
+		return func(yield func(string, error) bool) {
+			_ = yield("a", nil) && yield("b", nil) && fail != nil && yield("", fail)
+		}
+	}
+	item := func(s string) umbel.Item[int] { return umbel.Item[int]{Input: len(s), Key: s} }
+	f := &fake{}
+	run, err := client.FanOutItems(t.Context(), newClient(t, f), double, client.TryMap(listing(nil), item))
+	if err != nil || f.run(run.WorkflowID()).rows[1].Key != "b" {
+		t.Error(err)
+	}
+	if _, err := client.FanOutItems(t.Context(), newClient(t, f), double, client.TryMap(listing(broken), item)); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if client.TryMap(nil, item) != nil || client.Map(nil, item) != nil {
+		t.Error("nil sequences must stay nil, for the start to refuse them")
+	}
 }
 
 // The source may fill one buffer again and again.
