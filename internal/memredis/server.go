@@ -22,6 +22,7 @@ const Addr = "127.0.0.1:1"
 // Its methods may be called from several goroutines.
 type Server struct {
 	engine *miniredis.Miniredis
+	links  sync.WaitGroup
 
 	mu      sync.Mutex
 	clients []redis.UniversalClient
@@ -68,12 +69,15 @@ func (s *Server) Close() {
 		_ = client.Close() // its only error says that the caller closed it before
 	}
 	s.engine.Close()
+	s.links.Wait()
 }
 
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
-	conn, err := s.engine.Dial()
+	inner, err := s.engine.Dial()
 	if err != nil {
 		return nil, err
 	}
-	return newBuffered(conn), nil
+	client, outer := net.Pipe()
+	s.links.Go(func() { link(outer, inner) })
+	return client, nil
 }

@@ -69,6 +69,24 @@ func TestLargePipeline(t *testing.T) {
 	}
 }
 
+// A subscriber that does not read must not stop the rest: miniredis publishes
+// under its lock.
+func TestSlowSubscriber(t *testing.T) {
+	t.Parallel()
+	s := memredis.Open()
+	defer s.Close()
+	sub := s.Client().Subscribe(t.Context(), "ch")
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Client()
+	for range 1000 {
+		if err := c.Publish(t.Context(), "ch", strings.Repeat("x", 1000)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The server's clock is the bubble's: TIME moves with it, keys expire by it,
 // also unread ones and hash fields of scripts, and nothing outlives the bubble.
 func TestClockFollowsBubble(t *testing.T) {
