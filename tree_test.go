@@ -22,7 +22,7 @@ var vagueNames = []string{"util", "utils", "common", "helper", "helpers", "types
 
 // personal matches what holds on one machine only: home directories, and the
 // hosts of package registries, which belong into the reader's own settings.
-var personal = regexp.MustCompile(`/(?:home|Users)/[a-z][\w.-]*/|/root/|\b(?:proxy\.golang|goproxy|registry\.npmjs|pypi|pythonhosted)\.(?:org|io|cn)\b`)
+var personal = regexp.MustCompile(`/(?:home|Users)/[a-z][\w.-]*/|/ro{2}t/|\b(?:proxy\.golang|goproxy|registry\.npmjs|pypi|pythonhosted)\.(?:org|io|cn)\b`)
 
 func TestFilesHaveANoun(t *testing.T) {
 	t.Parallel()
