@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -94,13 +93,11 @@ func (w *Worker) pollGroups(ctx, base context.Context) error {
 
 // awaitRoom waits until there are enough slots for a poll.
 func (w *Worker) awaitRoom(ctx context.Context) (plan, bool) {
-	// Quick handlers among those just started are through after one turn of the scheduler. What they free makes
-	// this poll larger, and so cheaper for the server.
-	runtime.Gosched()
 	for {
 		if ctx.Err() != nil {
 			return plan{}, false
 		}
+		w.yield() // what quick handlers free makes this poll larger
 		w.mu.Lock()
 		p := w.plan(nil)
 		w.pollerWaits = p.rows == 0

@@ -92,18 +92,18 @@ func (w *Worker) nextBatch(ctx context.Context, most int) []*hold {
 	}
 }
 
-// yield lets handlers that can return now do so, as long as that adds to the queue. It waits for nothing: with no
-// handler ready to run it costs a microsecond. With quick handlers it makes one report of what would be ten.
+// yield steps back for handlers that can return now, as long as they do. It waits for nothing: with no handler
+// ready to run it costs a microsecond. With quick handlers it makes one call of what would be ten.
 func (w *Worker) yield() {
-	before := 0
+	before := -1
 	for range maxYields {
 		w.mu.Lock()
-		now, busy := len(w.queue), w.busy
+		busy := w.busy
 		w.mu.Unlock()
-		if now == before || busy == 0 {
+		if busy == 0 || busy == before {
 			return
 		}
-		before = now
+		before = busy
 		runtime.Gosched()
 	}
 }
