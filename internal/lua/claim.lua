@@ -84,7 +84,8 @@ local function take(at, run, need)
         else
           if not fits(o) then break end
           n = n + 1
-          got[n], o = o, o + 1
+          got[n] = o
+          o = o + 1
         end
       end
       if o > a then gone[#gone+1] = m end

@@ -165,7 +165,7 @@ for g = 1, tonumber(ARGV[12]) do
         run[8] = '1'
         redis.call('HSET', KEYS[1], 'muted', 1)
       end
-      if attempt ~= '1' and verb ~= 'x' then redis.call('HSET', KEYS[10], o, attempt) end
+      if attempt ~= '1' then redis.call('HSET', KEYS[10], o, attempt) end
       counts[verb] = counts[verb] + 1
     end
     if code then
