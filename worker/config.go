@@ -39,8 +39,9 @@ type Config struct {
 	// [DefaultConcurrency]. From 1 to [umbel.MaxConcurrency].
 	Concurrency int
 
-	// Grace is how long handlers may go on after the context of Run has ended, before theirs ends with
-	// [umbel.ErrWorkerStopping]. Default 0: [DefaultGrace]. Up to [umbel.MaxDelay]. [Worker.Stop] does not wait.
+	// Grace is how long handlers and reports may take after the context of Run has ended, before the contexts of
+	// the handlers that still run end with [umbel.ErrWorkerStopping]. Default 0: [DefaultGrace]. Up to
+	// [umbel.MaxDelay]. [Worker.Stop] does not wait.
 	Grace time.Duration
 
 	// PollWait is how long a poll is held open while there is nothing to do. Default 0: [umbel.MaxPollWait].

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -171,7 +172,7 @@ func (w *Worker) renewFailed(ctx context.Context, err error) {
 	first := !w.renewFailing
 	w.renewFailing = true
 	w.mu.Unlock()
-	if first && context.Cause(ctx) != context.Canceled { // canceled: the worker ends
+	if first && !errors.Is(context.Cause(ctx), context.Canceled) { // canceled: the worker ends
 		w.log.Warn("cannot renew leases, trying again", "err", err)
 	}
 }

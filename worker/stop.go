@@ -11,10 +11,10 @@ import (
 const (
 	// abandonAfter is how long Run waits for handlers whose context has ended.
 	abandonAfter = 5 * time.Second
-	// flushTimeout is how long Run goes on reporting when every handler has returned.
+	// flushTimeout is how long Run goes on reporting after that.
 	flushTimeout = 5 * time.Second
-	// hurriedPause is the most between two tries at a report by then.
-	hurriedPause = 250 * time.Millisecond
+	// hurriedPause is the most between two tries at a report while the worker stops.
+	hurriedPause = 500 * time.Millisecond
 )
 
 // Drain makes the worker take no more rows, and waits until those in hand are finished and reported, however
@@ -76,6 +76,7 @@ func (w *Worker) finish(ctx context.Context, failed bool) error {
 	w.state = stateStopping
 	w.mu.Unlock()
 
+	close(w.hurry)
 	w.letRun(ctx, failed)
 	for _, h := range w.running() {
 		h.cancel(umbel.ErrWorkerStopping)
@@ -84,21 +85,18 @@ func (w *Worker) finish(ctx context.Context, failed bool) error {
 		w.handlers.Wait()
 	}
 	left := w.abandon()
-	close(w.hurry)
 	reported := w.settle(flushTimeout, func() bool { return len(w.held) == 0 })
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case left == 0 && reported:
+	if left == 0 && reported {
 		return nil
-	default:
-		return fmt.Errorf("worker: stopped with %d handlers that did not return after their context ended, and %d outcomes not reported",
-			left, len(w.held))
 	}
+	return fmt.Errorf("worker: stopped with %d handlers that did not return after their context ended, and %d outcomes not reported",
+		left, len(w.held))
 }
 
-// letRun waits for the handlers: for ever if the worker was only told to drain, for the grace once ctx has ended
+// letRun waits for the handlers and their reports: for ever if the worker was only told to drain, for the grace once ctx has ended
 // or polling has failed, not at all once it was told to stop.
 func (w *Worker) letRun(ctx context.Context, failed bool) {
 	grace := time.NewTimer(w.cfg.Grace)
@@ -111,7 +109,7 @@ func (w *Worker) letRun(ctx context.Context, failed bool) {
 	}
 	for {
 		w.mu.Lock()
-		over := w.busy == w.stuck
+		over := w.busy == w.stuck && len(w.held) == 0
 		w.mu.Unlock()
 		if over {
 			return

@@ -44,7 +44,7 @@ type Worker struct {
 
 	quit  chan struct{} // closed: take no more rows
 	kill  chan struct{} // closed: cancel the rows in hand
-	hurry chan struct{} // closed: the last reports are being made
+	hurry chan struct{} // closed: the worker stops: reports that failed are repeated soon
 	done  chan struct{} // closed: Run has returned, or never will take place
 
 	handlers sync.WaitGroup // one goroutine a row, and the timers of timeouts
@@ -118,8 +118,8 @@ func New(e Engine, c Config) (*Worker, error) {
 // Run returns nil when it ended as it was asked to, at once if ctx has ended already; [ErrRanBefore] and
 // [ErrStopped] if it may not run; an error that matches [umbel.ErrInvalid] if nothing is registered or the engine
 // refuses the worker's polls as invalid. No other error of the engine ends it: it logs and tries again. Handlers
-// that ignore the end of their context for five seconds are left behind, and outcomes that could not be reported
-// for five seconds are given up; the error counts them, and the rows run again.
+// that ignore the end of their context for five seconds are left behind, and outcomes that cannot be reported for
+// five seconds more are given up; the error counts them, and the rows run again.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,8 +267,35 @@ func TestStopWithoutServer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "3 outcomes") {
 			t.Errorf("Run: %v", err)
 		}
-		if took := time.Since(begun); took > flushTimeout+time.Second {
+		if took := time.Since(begun); took > DefaultGrace+flushTimeout+time.Second {
 			t.Errorf("stopped after %v", took)
+		}
+	})
+}
+
+// Drain waits for reports as it does for handlers: what is done is not done again for an outage.
+func TestDrainOutlastsOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, Config{})
+		HandleFunc(b.Worker, "echo", echo)
+		var down atomic.Bool
+		down.Store(true)
+		b.engine.onReport = func(context.Context, umbel.ReportRequest) error {
+			if down.Load() {
+				return umbel.ErrUnavailable
+			}
+			return nil
+		}
+		b.engine.add(3, row("echo"))
+		b.start()
+		time.AfterFunc(10*time.Minute, func() { down.Store(false) })
+		time.Sleep(time.Second)
+		if err := b.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+		b.stopped()
+		if ends, _, _ := b.engine.state(); ends != 3 || b.engine.lapsed != 0 {
+			t.Errorf("resolved %d, lapsed %d", ends, b.engine.lapsed)
 		}
 	})
 }
