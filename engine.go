@@ -178,7 +178,9 @@ type PollRequest struct {
 	Types     []string // only rows of these types
 	Worker    string   // this incarnation of the worker, for history and people
 	MaxRows   int      // free slots, 1 to MaxPollRows
-	Wait      time.Duration
+	// Wait is how long the poll is held open while no row is due: at most MaxPollWait, 0 to claim what is due
+	// and answer at once.
+	Wait time.Duration
 }
 
 // PollReply holds the claimed rows.
