@@ -21,7 +21,7 @@ type Row struct {
 	Input        umbel.Payload
 	Status       Status    // empty reads as pending
 	Attempt      int       // tries already spent
-	VisibleAfter time.Time // whole milliseconds; zero: now
+	VisibleAfter time.Time // whole milliseconds; zero: now. Kept while pending, and told by the claim that takes it
 	ClaimedAt    time.Time // set only while claimed
 }
 

@@ -1,0 +1,126 @@
+package outbox
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// record is what is kept of a row that is neither fresh nor resolved. It is stored as a letter, two digits of
+// tries, two digits of route, 26 characters of nonce, and the last attempt's error.
+type record struct {
+	claimed bool
+	tries   int
+	route   int
+	nonce   string
+	err     string
+}
+
+const recordHead = 1 + 2 + 2 + 26
+
+func parseRecord(s string) (record, error) {
+	if len(s) < recordHead || s[0] != 'C' && s[0] != 'P' {
+		return record{}, fmt.Errorf("row record %.40q is damaged", s)
+	}
+	tries, err1 := strconv.Atoi(s[1:3])
+	route, err2 := strconv.Atoi(s[3:5])
+	if err1 != nil || err2 != nil {
+		return record{}, fmt.Errorf("row record %.40q is damaged", s)
+	}
+	r := record{claimed: s[0] == 'C', tries: tries, route: route, err: s[recordHead:]}
+	if r.claimed {
+		r.nonce = s[5:recordHead]
+	}
+	return r, nil
+}
+
+// Lease is the record of a claim: who holds which rows of a run, since when and for how long.
+type Lease struct {
+	Nonce     string
+	Delivered bool // the rows have reached their worker
+	Lease     time.Duration
+	ClaimedAt time.Time
+	Route     int
+	Worker    string
+	RunID     string
+	Ordinals  []int64 // as claimed; some may be gone since
+	raw       string
+}
+
+// parseLease reads a claim's record: a digit, nine digits of lease, thirteen of claimed_at, two of route, then
+// worker, run and ordinals, a line each.
+func parseLease(nonce, s string) (Lease, error) {
+	const head = 1 + 9 + 13 + 2
+	l := Lease{Nonce: nonce, raw: s}
+	if len(s) < head {
+		return l, fmt.Errorf("record of claim %s is damaged: %.60q", nonce, s)
+	}
+	ms, err1 := strconv.ParseInt(s[1:10], 10, 64)
+	at, err2 := strconv.ParseInt(s[10:23], 10, 64)
+	route, err3 := strconv.Atoi(s[23:head])
+	lines := strings.Split(s[head:], "\n")
+	if err1 != nil || err2 != nil || err3 != nil || len(lines) != 3 {
+		return l, fmt.Errorf("record of claim %s is damaged: %.60q", nonce, s)
+	}
+	l.Delivered = s[0] == '1'
+	l.Lease = time.Duration(ms) * time.Millisecond
+	l.ClaimedAt = time.UnixMilli(at).UTC()
+	l.Route, l.Worker, l.RunID = route, lines[0], lines[1]
+	var err error
+	l.Ordinals, err = parseSpans(lines[2])
+	return l, err
+}
+
+// parseSpans expands 'a-b,c-d'.
+func parseSpans(s string) ([]int64, error) {
+	var out []int64
+	for span := range strings.SplitSeq(s, ",") {
+		a, b, ok := strings.Cut(span, "-")
+		first, err1 := strconv.ParseInt(a, 10, 64)
+		last, err2 := strconv.ParseInt(b, 10, 64)
+		if !ok || err1 != nil || err2 != nil || last < first || last-first > maxOrdinal {
+			return nil, fmt.Errorf("list of ordinals %.60q is damaged", s)
+		}
+		for o := first; o <= last; o++ {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+const maxOrdinal = 1<<24 - 1
+
+// member is an entry of a due set: a span of fresh rows, or one row that has a record.
+type member struct {
+	first, last int64
+	fresh       bool
+	score       float64
+	raw         string
+}
+
+func parseMember(s string, score float64) (member, error) {
+	m := member{score: score, raw: s}
+	bad := fmt.Errorf("member of a due set %.40q is damaged", s)
+	if len(s) < 9 {
+		return m, bad
+	}
+	first, err := strconv.ParseInt(s[:8], 10, 64)
+	if err != nil {
+		return m, bad
+	}
+	m.first, m.last = first, first
+	switch {
+	case s[8] == 'r' && len(s) == 9:
+		return m, nil
+	case s[8] == 'f' && len(s) == 17:
+		m.fresh = true
+		if m.last, err = strconv.ParseInt(s[9:], 10, 64); err != nil || m.last < m.first {
+			return m, bad
+		}
+		return m, nil
+	}
+	return m, bad
+}
+
+func (m member) visible() time.Time { return time.UnixMilli(int64(m.score)).UTC() }
