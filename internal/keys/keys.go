@@ -95,14 +95,14 @@ func (s Shard) Workflow(namespace, id string) Workflow {
 	return Workflow{Record: s.prefix + "wf:" + w, History: s.prefix + "history:" + w}
 }
 
-// Run names a run's keys.
+// Run names a run's keys. IDs that Umbel draws need no escaping; those that come from outside may.
 type Run struct {
 	id     string
 	prefix string
 }
 
 // Run returns the keys of a run of this shard.
-func (s Shard) Run(id string) Run { return Run{id: id, prefix: s.prefix} }
+func (s Shard) Run(id string) Run { return Run{id: Escape(id), prefix: s.prefix} }
 
 func (r Run) Record() string    { return r.prefix + "run:" + r.id }
 func (r Run) Inputs() string    { return r.prefix + "inputs:" + r.id }

@@ -30,8 +30,9 @@ func ParseRoute(s string) (Route, bool) {
 	if err != nil {
 		return Route{}, false
 	}
-	return Route{
+	r := Route{
 		Namespace: Unescape(p[0]), TaskQueue: Unescape(p[1]), Node: Unescape(p[2]), Type: Unescape(p[3]),
 		Priority: prio,
-	}, true
+	}
+	return r, r.String() == s
 }

@@ -41,6 +41,7 @@ for w = 1, npolls do
   end
 end
 local chunks_left, large_left, taken_any = tonumber(ARGV[2]), tonumber(ARGV[3]), false
+local steps_left = 1000 -- over resolved rows: what lies behind is for the next call
 
 -- take collects up to need rows of a due set: their ordinals, the members that go, and what is left of a span
 local function take(at, run, need)
@@ -70,17 +71,18 @@ local function take(at, run, need)
       n = n + 1
       got[n], singles[#singles+1], gone[#gone+1] = a, a, m
     else
-      local b, o, steps = tonumber(string.sub(m, 10)), a, 0
+      local b, o = tonumber(string.sub(m, 10)), a
       while o <= b and n < need do
         if holes > 0 and redis.call('GETBIT', KEYS[at+6], o) == 1 then
           -- a resolved row within the span: to the next byte with an open one, in one step
+          if steps_left == 0 then break end
           local nxt = o + 1
           if nxt % 8 == 0 then
             nxt = math.max(nxt, redis.call('BITPOS', KEYS[at+6], 0, nxt / 8))
           end
           nxt = math.min(nxt, b + 1)
-          skipped, o, steps = skipped + nxt - o, nxt, steps + 1
-          if steps == 1000 then break end
+          skipped, steps_left = skipped + nxt - o, steps_left - 1
+          o = nxt
         else
           if not fits(o) then break end
           n = n + 1
@@ -105,7 +107,7 @@ for i = 1, npairs do
   local need = 0
   for w = poll, npolls do need = need + want[w] end
   need = math.min(need, tonumber(ARGV[ap+3]), 1000)
-  if need == 0 or chunks_left == 0 then break end
+  if need == 0 or chunks_left == 0 or steps_left == 0 then break end
   local run = redis.call('HMGET', KEYS[at+1], 'status', 'k', 'holes', 'large')
   local got, gone, singles, rest, score, skipped = {}, {}, {}, nil, nil, 0
   if run[1] == 'running' then got, gone, singles, rest, score, skipped = take(at, run, need) end
@@ -147,12 +149,11 @@ for i = 1, npairs do
   if #set > 0 then redis.call('HSET', KEYS[at+2], unpack(set)) end
   if #got > 0 then
     redis.call('HINCRBY', KEYS[at+1], 'p' .. ARGV[ap+2], -#got)
-    redis.call('HINCRBY', KEYS[2], ARGV[ap+1], -#got)
+    count_pending(KEYS[2], ARGV[ap+1], -#got)
   end
   -- when the run is to be looked at again: at its next row, or behind the others if that is due
-  local head = redis.call('ZRANGE', KEYS[at+3], 0, 0, 'WITHSCORES')
-  local nxt = head[2] or ''
-  if not head[1] then
+  local nxt = run[1] == 'running' and redis.call('ZRANGE', KEYS[at+3], 0, 0, 'WITHSCORES')[2] or ''
+  if nxt == '' then
     redis.call('ZREM', KEYS[at+4], ARGV[ap])
   else
     local served = tonumber(nxt) > now and nxt or string.format('%.3f', clock[1] * 1000 + clock[2] / 1000)

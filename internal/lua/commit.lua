@@ -25,7 +25,7 @@
 --   ok      {'ok', n}
 --   again   {'again', n}                  this run is committed already
 --   exists  {'exists', run, n, digest}    the workflow has another run
---   lost    {'lost', next}                rows are missing, or what was staged has expired
+--   lost    {'lost', next}                rows are missing, or what was staged has expired (or a part of it was evicted)
 --   routes  {'routes', nroutes}           the caller's table of routes is old
 --   full    {'full', head}                the history can count no further
 local n = tonumber(ARGV[4])
@@ -38,6 +38,11 @@ local routes = #ARGV - 11
 if tonumber(s[3] or '0') ~= routes then return {'routes', tonumber(s[3] or '0')} end
 local head = tonumber(wf[2] or '0')
 if head + 2 * n + 3 > tonumber(ARGV[11]) then return {'full', head} end
+if n > 0 and redis.call('EXISTS', KEYS[2]) == 0 then return {'lost', 0} end
+for r = 0, routes - 1 do
+  local at = 6 + 2 * r
+  if redis.call('EXISTS', KEYS[at+1]) == 0 then return {'lost', 0} end
+end
 -- WRITES
 local status = n == 0 and 'completed' or 'running'
 redis.call('HSET', KEYS[1], 'status', status, 'ns', ARGV[2], 'wf', ARGV[3], 'n', n, 'auto', 1, 'types', ARGV[6],
@@ -61,9 +66,11 @@ for r = 0, routes - 1 do
   local at = 6 + 2 * r
   local route = ARGV[r+12]
   redis.call('PERSIST', KEYS[at+1])
-  redis.call('HINCRBY', KEYS[6], route, redis.call('HGET', KEYS[1], 'p' .. r))
+  count_pending(KEYS[6], route, redis.call('HGET', KEYS[1], 'p' .. r))
   local score = tonumber(redis.call('ZRANGE', KEYS[at+1], 0, 0, 'WITHSCORES')[2])
-  if arrive(KEYS[5], KEYS[at+2], route, ARGV[1], score) then wake[#wake+1] = 'r ' .. ARGV[10] .. ' ' .. score .. ' ' .. route end
+  if arrive(KEYS[5], KEYS[at+2], route, ARGV[1], score) then
+    wake[#wake+1] = 'r ' .. ARGV[10] .. ' ' .. score .. ' ' .. route
+  end
 end
 for i = 1, #wake do redis.pcall('PUBLISH', ARGV[9], wake[i]) end
 return {'ok', n}

@@ -25,37 +25,46 @@
 -- ARGV[r+12] string route r
 --
 -- RETURNS
---   ok        {'ok', head}
+--   ok        {'ok', head}          also if this staging was dispatched before and the reply was lost
 --   fenced    {'fenced'}            the token is not the one in force
 --   conflict  {'conflict', head}    the head is another
 --   moved     {'moved', n}          the run has another n
 --   run       {'run', id}           the workflow's current run is another
 --   closed    {'closed', status}    the run takes no rows any more
---   lost      {'lost', next}        what was staged has expired
+--   lost      {'lost', next}        what was staged has expired (or a part of it was evicted)
 --   full      {'full', head}        the history can count no further
 local base, count, routes = tonumber(ARGV[4]), tonumber(ARGV[5]), #ARGV - 11
+local run = redis.call('HMGET', KEYS[3], 'status', 'n', 'auto', 'from', 'upto')
+if run[4] == KEYS[1] then return {'ok', tonumber(run[5])} end
 local wf = redis.call('HMGET', KEYS[5], 'run', 'head', 'token')
 local head = tonumber(wf[2] or '0')
 if ARGV[6] ~= '' and ARGV[6] ~= wf[3] then return {'fenced'} end
 if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= head then return {'conflict', head} end
 if wf[1] and wf[1] ~= ARGV[1] then return {'run', wf[1]} end
-local run = redis.call('HMGET', KEYS[3], 'status', 'n', 'auto')
 if run[1] and (run[1] ~= 'running' or run[3] == '1') then return {'closed', run[1]} end
 local n = tonumber(run[2] or '0')
 if n ~= base then return {'moved', n} end
-local s = redis.call('HMGET', KEYS[1], 'status', 'next', 'nroutes', 'k', 'type', 'routes', 'bytes', 'large')
-if s[1] ~= 'staging' or tonumber(s[2]) ~= base + count or tonumber(s[3]) ~= routes then
+local s = redis.call('HMGET', KEYS[1], 'status', 'next', 'nroutes', 'k', 'type', 'routes', 'bytes', 'large', 'keyed')
+if s[1] ~= 'staging' or tonumber(s[2]) ~= base + count or tonumber(s[3]) ~= routes
+  or redis.call('EXISTS', KEYS[2]) == 0 then
   return {'lost', tonumber(s[2] or '0')}
 end
 local events = ARGV[8] == '1' and 2 * count or 0
 if head + events > tonumber(ARGV[11]) then return {'full', head} end
+for r = 0, routes - 1 do
+  local at = 8 + 3 * r
+  if redis.call('HEXISTS', KEYS[1], 'p' .. r) ~= redis.call('EXISTS', KEYS[at+1]) then return {'lost', 0} end
+end
 -- WRITES
 redis.call('HSET', KEYS[3], 'status', 'running', 'ns', ARGV[2], 'wf', ARGV[3], 'n', base + count, 'k', s[4], 'type', s[5],
-  'routes', s[6], 'nroutes', s[3], 'bytes', s[7])
+  'routes', s[6], 'nroutes', s[3], 'from', KEYS[1], 'upto', string.format('%.0f', head + events))
+redis.call('HINCRBY', KEYS[3], 'bytes', s[7])
 if s[8] then redis.call('HSET', KEYS[3], 'large', 1) end
+if s[9] then redis.call('HSET', KEYS[3], 'keyed', 1) end
 if not run[1] then redis.call('HSET', KEYS[3], 'auto', 0, 'started', now) end
 if events > 0 then
-  redis.call('XADD', KEYS[6], string.format('%.0f-%.0f', head + 1, events), 'd', base .. ' ' .. count .. ' ' .. ARGV[1], 't', now)
+  redis.call('XADD', KEYS[6], string.format('%.0f-%.0f', head + 1, events), 'd', base .. ' ' .. count .. ' ' .. ARGV[1],
+    't', now)
 end
 redis.call('HSET', KEYS[5], 'run', ARGV[1], 'head', string.format('%.0f', head + events))
 if base == 0 then
@@ -84,11 +93,14 @@ for r = 0, routes - 1 do
   local route, added = ARGV[r+12], redis.call('HGET', KEYS[1], 'p' .. r)
   if added then
     redis.call('HINCRBY', KEYS[3], 'p' .. r, added)
-    redis.call('HINCRBY', KEYS[8], route, added)
+    count_pending(KEYS[8], route, added)
+    -- by the first of the new rows: those that wait already do not bring the run before others once more
+    local score = tonumber(redis.call('ZRANGE', KEYS[at+1], 0, 0, 'WITHSCORES')[2])
     redis.call('ZUNIONSTORE', KEYS[at+2], 2, KEYS[at+2], KEYS[at+1], 'AGGREGATE', 'MIN')
     redis.call('UNLINK', KEYS[at+1])
-    local score = tonumber(redis.call('ZRANGE', KEYS[at+2], 0, 0, 'WITHSCORES')[2])
-    if arrive(KEYS[7], KEYS[at+3], route, ARGV[1], score) then wake[#wake+1] = 'r ' .. ARGV[10] .. ' ' .. score .. ' ' .. route end
+    if arrive(KEYS[7], KEYS[at+3], route, ARGV[1], score) then
+      wake[#wake+1] = 'r ' .. ARGV[10] .. ' ' .. score .. ' ' .. route
+    end
   end
 end
 redis.call('UNLINK', KEYS[1])

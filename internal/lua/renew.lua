@@ -1,12 +1,13 @@
--- renew: starts the leases of claims anew and says which of their rows they still hold.
+-- renew: starts the leases of claims anew and says which of their rows they still hold. Who renews has the rows, so that
+-- the claim counts as delivered.
 --
 -- KEYS[1]    claims     zset    write
--- KEYS[2]    leases     hash    read
+-- KEYS[2]    leases     hash    read+write
 -- KEYS[at+1] run        hash    read  of each claim
 -- KEYS[at+2] rows       hash    read
 -- KEYS[at+3] cancelled  bitmap  read
 -- ARGV[p]    string  of a claim: its nonce
--- ARGV[p+1]  int     how many ordinals follow
+-- ARGV[p+1]  int     how many ordinals follow, 1 to 1,000
 -- ARGV[p+1+j] int    ordinal j
 --
 -- RETURNS
@@ -31,7 +32,10 @@ while p < #ARGV do
       states[j] = 'l'
     end
   end
-  if held > 0 then redis.call('ZADD', KEYS[1], 'XX', now + tonumber(string.sub(lease, 2, 10)), nonce) end
+  if held > 0 then
+    redis.call('ZADD', KEYS[1], 'XX', now + tonumber(string.sub(lease, 2, 10)), nonce)
+    if string.sub(lease, 1, 1) == '0' then redis.call('HSET', KEYS[2], nonce, '1' .. string.sub(lease, 2)) end
+  end
   reply[#reply+1] = table.concat(states)
   p, at = p + 2 + count, at + 3
 end

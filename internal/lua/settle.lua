@@ -12,13 +12,14 @@
 -- KEYS[9]    muted      bitmap  read+write
 -- KEYS[10]   attempts   hash    read+write
 -- KEYS[11]   claims     zset    write
--- KEYS[12]   leases     hash    write
+-- KEYS[12]   leases     hash    read+write
 -- KEYS[13]   ready      zset    write
 -- KEYS[14]   backlog    hash    write
--- KEYS[at+1] due        zset    write  of each route
--- KEYS[at+2] route      zset    write  of each route
+-- KEYS[15+2*r] due      zset    read+write  of route r
+-- KEYS[16+2*r] route    zset    read+write  of route r
 -- ARGV[1]  id      the run's ID
--- ARGV[2]  string  a nonce, if this is its lapse: nothing happens unless its deadline has passed; else ''
+-- ARGV[2]  string  a nonce, if this is its lapse: nothing happens unless its deadline has passed; else ''. The claim goes
+--                  with its last row, or if no row here was its own: a large claim may lapse in several calls
 -- ARGV[3]  string  write token that must be in force, or ''
 -- ARGV[4]  int     head that is expected, or ''
 -- ARGV[5]  bytes   events that close the run as completed
@@ -35,7 +36,7 @@
 -- ARGV[p+2] int     attempt, from 1
 -- ARGV[p+3] int     number of the rows' route
 -- ARGV[p+4] bytes   the events' preamble: who ran the attempt
--- ARGV[p+5] int     how many items follow
+-- ARGV[p+5] int     how many items follow, 1 to 1,000
 -- ARGV[i]   int     of an item: the ordinal; a group names one only once
 -- ARGV[i+1] bytes   its event (of q: two), '' to write none
 -- ARGV[i+2] int     only q: due at this instant, ms; negative or 0: so long from now
@@ -78,7 +79,7 @@ if head + #ARGV > tonumber(ARGV[10]) then return {'full', head} end
 local reply, blobs, events = {'ok', '', 0}, {}, 0
 local counts = {c = tonumber(run[3] or '0'), f = tonumber(run[4] or '0'), x = tonumber(run[5] or '0')}
 local before = counts.c + counts.f + counts.x
-local gone, set, left, pending, due, holes = {}, {}, {}, {}, {}, 0
+local gone, set, left, heard, pending, due, holes = {}, {}, {}, {}, {}, {}, 0
 -- WRITES
 redis.call('ZREM', KEYS[11], '') -- takes nothing; a full Redis refuses a script whose first write adds
 
@@ -135,12 +136,16 @@ for g = 1, tonumber(ARGV[12]) do
   local verb, holder, attempt, route, count = ARGV[p], ARGV[p+1], ARGV[p+2], tonumber(ARGV[p+3]), tonumber(ARGV[p+5])
   local width, preamble = verb == 'q' and 6 or 2, false
   local ids = {}
-  for j = 1, count do ids[j] = ARGV[p+6+width*(j-1)] end
+  for j = 1, count do
+    local i = p + 6 + width * (j - 1)
+    ids[j] = ARGV[i]
+  end
   local records = redis.call('HMGET', KEYS[4], unpack(ids))
   for j = 1, count do
     local i = p + 6 + width * (j - 1)
     local o, rec, event, code, recorded = tonumber(ARGV[i]), records[j], ARGV[i+1], nil, 0
     local held = rec and holder ~= '' and string.sub(rec, 6, 31) == holder and string.sub(rec, 1, 1) == 'C'
+    if held then heard[holder] = true end
     local resolved = not held and (not rec or verb ~= 'q') and redis.call('GETBIT', KEYS[5], o) == 1
     if o >= n then
       code = 'n'
@@ -199,13 +204,19 @@ if events > 0 then
 end
 if holes > 0 then redis.call('HINCRBY', KEYS[1], 'holes', holes) end
 for claim, x in pairs(left) do
-  if claim == nonce or redis.call('HINCRBY', KEYS[12], claim .. ':n', -x) <= 0 then forget(claim) end
+  if redis.call('HINCRBY', KEYS[12], claim .. ':n', -x) <= 0 then
+    forget(claim)
+  elseif heard[claim] and claim ~= nonce then
+    -- who reports has the rows: from now on a lapse costs an attempt
+    local lease = redis.call('HGET', KEYS[12], claim)
+    if lease and string.sub(lease, 1, 1) == '0' then redis.call('HSET', KEYS[12], claim, '1' .. string.sub(lease, 2)) end
+  end
 end
-if nonce ~= '' then forget(nonce) end
+if nonce ~= '' and not left[nonce] then forget(nonce) end
 for r, x in pairs(pending) do
   if x ~= 0 then
     redis.call('HINCRBY', KEYS[1], 'p' .. r, x)
-    redis.call('HINCRBY', KEYS[14], ARGV[r+13], x)
+    count_pending(KEYS[14], ARGV[r+13], x)
   end
 end
 local wake = {}
@@ -216,6 +227,7 @@ for r, score in pairs(due) do
 end
 if status ~= 'running' then
   redis.call('UNLINK', KEYS[4])
+  redis.call('HSET', KEYS[1], 'holes', 0)
   for r = 0, routes - 1 do
     redis.call('UNLINK', KEYS[15+2*r])
     redis.call('ZREM', KEYS[16+2*r], ARGV[1])

@@ -1,4 +1,4 @@
--- Put in front of every script: the clock, and the two ways in which a run moves on its route.
+-- Put in front of every script: the clock, the two ways in which a run moves on its route, and the route's backlog.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -14,4 +14,9 @@ end
 local function refresh(ready, set, route)
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
   if first[1] then redis.call('ZADD', ready, first[2], route) else redis.call('ZREM', ready, route) end
+end
+
+-- count_pending: a route has more pending rows, or fewer. A route without any has no field, or the hash would grow for ever.
+local function count_pending(backlog, route, by)
+  if redis.call('HINCRBY', backlog, route, by) == 0 then redis.call('HDEL', backlog, route) end
 end

@@ -44,7 +44,8 @@ type Stage struct {
 	After       View  // with the routes that this call adds
 	Bytes       int64
 	MaxBytes    int64
-	Large       bool
+	Large       bool // an input here has a field of its own
+	Keyed       bool // an input here has a key
 	Fields      []Field
 	Spans       []Span
 }
@@ -54,12 +55,15 @@ func (p Stage) Call() Call {
 	keys := make([]string, 0, 2+len(p.Due))
 	keys = append(append(keys, p.Run, p.Inputs), p.Due...)
 	args := make([]any, 0, 13+2*len(p.Fields)+5*len(p.Spans))
-	large := 0
+	flags := 0
 	if p.Large {
-		large = 1
+		flags = 1
+	}
+	if p.Keyed {
+		flags += 2
 	}
 	args = append(args, p.Base, p.Offset, p.Count, p.TTL, p.After.ChunkRows, p.After.ContentType, p.Bytes, p.MaxBytes,
-		p.Before.RouteCount, p.After.RouteCount, p.After.Routes, large, len(p.Fields))
+		p.Before.RouteCount, p.After.RouteCount, p.After.Routes, flags, len(p.Fields))
 	for _, f := range p.Fields {
 		args = append(args, f.Name, f.Bytes)
 	}

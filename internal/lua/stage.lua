@@ -14,7 +14,7 @@
 -- ARGV[9]    int    routes that the caller knew
 -- ARGV[10]   int    routes with those that this call adds
 -- ARGV[11]   bytes  the table of routes
--- ARGV[12]   int    1 if an input here has a field of its own, else 0
+-- ARGV[12]   int    1 if an input here has a field of its own, plus 2 if one has a key
 -- ARGV[13]   int    how many fields follow
 -- ARGV[p]    field; the first one continues the chunk that exists if the offset lies within it
 -- ARGV[p+1]  bytes of the field
@@ -46,7 +46,8 @@ if bytes > tonumber(ARGV[8]) then return {'limit', bytes} end
 local t0 = tonumber(s[8]) or now
 redis.call('HSET', KEYS[1], 'status', 'staging', 'next', offset + count, 'k', k, 'type', ARGV[6], 'routes', ARGV[11],
   'nroutes', ARGV[10], 'bytes', bytes, 't0', t0)
-if ARGV[12] == '1' then redis.call('HSET', KEYS[1], 'large', 1) end
+if tonumber(ARGV[12]) % 2 == 1 then redis.call('HSET', KEYS[1], 'large', 1) end
+if tonumber(ARGV[12]) >= 2 then redis.call('HSET', KEYS[1], 'keyed', 1) end
 local p = 14
 local q = p + 2 * tonumber(ARGV[13])
 if offset % k ~= 0 then
@@ -75,5 +76,5 @@ while q <= #ARGV do
   q = q + 5
 end
 redis.call('HSET', KEYS[1], 'tail', tail)
-for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[4]) end
 return {'ok', offset + count}
