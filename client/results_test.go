@@ -247,11 +247,12 @@ func TestEmptyRepliesArePaced(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = run.Wait(ctx)
+		began := time.Now()
 		for range run.Results(t.Context()) {
 			t.Fatal("nothing is there")
 		}
-		if d, r := f.count("Describe"), f.count("Results"); d > 22 || r != 3 {
-			t.Errorf("%d and %d calls", d, r)
+		if d, r := f.count("Describe"), f.count("Results"); d > 22 || r != 3 || time.Since(began) < 50*time.Millisecond {
+			t.Errorf("%d calls, and %d in %v", d, r, time.Since(began))
 		}
 	})
 }

@@ -241,9 +241,13 @@ func TestCancelSplitsOrdinals(t *testing.T) {
 	if f.count("Cancel") != 3 || len(f.run("w").results) != 2500 || run.ID() != f.run("w").id {
 		t.Error(f.calls, len(f.run("w").results))
 	}
+	part := 0
 	for _, req := range f.requests {
-		if c, ok := req.(umbel.CancelRequest); ok && len(c.Ordinals) > umbel.MaxReportItems {
-			t.Errorf("%d ordinals in a call", len(c.Ordinals))
+		if c, ok := req.(umbel.CancelRequest); ok {
+			if len(c.Ordinals) > umbel.MaxReportItems || part > 0 && c.RunID != run.ID() {
+				t.Errorf("%d ordinals of run %q in a call", len(c.Ordinals), c.RunID)
+			}
+			part++
 		}
 	}
 }
@@ -299,6 +303,30 @@ func TestAttachFollowsTheWorkflow(t *testing.T) {
 	if _, err := first.Gather(t.Context()); !errors.Is(err, umbel.ErrNotFound) {
 		t.Errorf("the started run became another: %v", err)
 	}
+}
+
+// A wait that takes several long polls stays with the run that it found first.
+func TestAttachedWaitStaysWithItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		first := open(t, f, 1)
+		time.AfterFunc(3*umbel.MaxPollWait, func() { f.resolve("w", 0, "1", nil) })
+		if err := client.Attach(newClient(t, f), double, "w").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		polls := 0
+		for _, req := range f.requests {
+			if d, ok := req.(umbel.DescribeRequest); ok {
+				if d.Wait != umbel.MaxPollWait || polls > 0 && d.RunID != first.ID() {
+					t.Errorf("poll %d: %+v", polls, d)
+				}
+				polls++
+			}
+		}
+		if polls < 3 {
+			t.Errorf("%d polls", polls)
+		}
+	})
 }
 
 func TestCase50WorkflowIDStaysAsItIs(t *testing.T) {

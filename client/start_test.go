@@ -386,21 +386,60 @@ func TestCase60StagingLost(t *testing.T) {
 	}
 }
 
-// A staging call that failed ends the start before its source does.
+// A staging call that failed ends the start at the next item, not at the next full batch.
 func TestFailedStageStopsReading(t *testing.T) {
-	f := &fake{fault: func(o string, n int) (error, error) {
-		if o == "Stage" {
-			return &umbel.Error{Code: umbel.CodeOverloaded, NotApplied: true}, nil
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{fault: func(o string, n int) (error, error) {
+			if o == "Stage" {
+				return &umbel.Error{Code: umbel.CodeOverloaded, NotApplied: true}, nil
+			}
+			return nil, nil
+		}}
+		trickled := 0
+		in := func(yield func(umbel.Payload) bool) {
+			for p := range chunks(2, half) {
+				if !yield(p) {
+					return
+				}
+			}
+			for range 100 {
+				time.Sleep(time.Second)
+				trickled++
+				if !yield(umbel.Payload{}) {
+					return
+				}
+			}
 		}
-		return nil, nil
-	}}
-	endless := func(yield func(umbel.Payload) bool) {
-		for yield(umbel.Payload{Data: make([]byte, half)}) { //nolint:revive // until the start has had enough
+		if _, err := client.FanOut(t.Context(), newClient(t, f), raw, in); !errors.Is(err, umbel.ErrOverloaded) || trickled != 1 {
+			t.Errorf("%v after %d items", err, trickled)
 		}
-	}
-	if _, err := client.FanOut(t.Context(), newClient(t, f), raw, endless); !errors.Is(err, umbel.ErrOverloaded) {
-		t.Fatal(err)
-	}
+	})
+}
+
+// What is on its way when a start fails has ended before it is discarded, or it would be staged after all.
+func TestCase40DiscardComesLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("listing broke")
+		f := &fake{fault: func(o string, n int) (error, error) {
+			if o == "Stage" {
+				time.Sleep(time.Second)
+			}
+			return nil, nil
+		}}
+		in := func(yield func(umbel.Item[umbel.Payload], error) bool) {
+			for p := range chunks(2, half) {
+				if !yield(umbel.Item[umbel.Payload]{Input: p}, nil) {
+					return
+				}
+			}
+			yield(umbel.Item[umbel.Payload]{}, broken)
+		}
+		_, err := client.FanOutItems(t.Context(), newClient(t, f), raw, in)
+		synctest.Wait()
+		if !errors.Is(err, broken) || f.count("Stage") != 1 || f.count("Discard") != 1 || f.leftStaged() != 0 {
+			t.Errorf("%v, %v, %d left", err, f.calls, f.leftStaged())
+		}
+	})
 }
 
 func TestStagesWhileReading(t *testing.T) {
