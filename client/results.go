@@ -45,7 +45,7 @@ const maxRewinds = 16
 // Break out at any time; ranging again reads again, from the start or [From]. Memory is that of one page,
 // and a bit an ordinal.
 //
-// Where Redis lost its last moments (see the package's promises on durability), results may be recorded again.
+// Where Redis lost its last moments, in a failover or a power cut, rows run and are recorded again.
 // The iteration notices, reads again from the start by itself, and yields none of the ordinals that it has
 // yielded; what it yielded first stands. It cannot know what an earlier iteration yielded: after such a loss,
 // one that began with [From] yields ordinals from before its cursor once more, so keep what is done by

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -336,69 +335,6 @@ func TestCase50WorkflowIDStaysAsItIs(t *testing.T) {
 		if err != nil || run.WorkflowID() != id || f.run(id) == nil {
 			t.Error(id, err)
 		}
-	}
-}
-
-func TestDo(t *testing.T) {
-	f := &fake{handle: func(o int64, row umbel.StagedRow) (umbel.Payload, error) {
-		if string(row.Input.Data) == "13" {
-			return umbel.Payload{}, umbel.Typed("unlucky", errors.New("13"))
-		}
-		return echo(o, row)
-	}}
-	c := newClient(t, f)
-	if v, err := client.Do(t.Context(), c, double, 7, client.WorkflowID("w")); err != nil || v != 7 {
-		t.Error(v, err)
-	}
-	if v, err := client.Do(t.Context(), c, double, 7, client.WorkflowID("w")); err != nil || v != 7 || f.count("Commit") != 2 {
-		t.Error(v, err)
-	}
-	_, err := client.Do(t.Context(), c, double, 13)
-	if fail, ok := errors.AsType[*umbel.Failure](err); !ok || fail.Type != "unlucky" {
-		t.Error(err)
-	}
-	if _, err := client.Do(t.Context(), c, double, 8, client.WorkflowID("w")); !errors.Is(err, umbel.ErrAlreadyExists) {
-		t.Error(err)
-	}
-}
-
-func TestMixed(t *testing.T) {
-	length := umbel.Define[string, int]("length")
-	f := &fake{handle: func(o int64, row umbel.StagedRow) (umbel.Payload, error) {
-		if row.Type == "length" {
-			return umbel.Payload{Data: fmt.Append(nil, len(row.Input.Data)-2)}, nil
-		}
-		return echo(o, row)
-	}}
-	calls := func(yield func(umbel.Call, error) bool) {
-		_ = yield(double.Call(umbel.Item[int]{Input: 21, Key: "a"}), nil) &&
-			yield(length.Call(umbel.Item[string]{Input: "four", Key: "b", Node: "n", TaskQueue: "q"}), nil)
-	}
-	run, err := client.FanOutMixed(t.Context(), newClient(t, f), calls, client.WorkflowID("w"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rs, err := collect(t, run, client.WithInputs())
-	if err != nil || len(rs) != 2 || rs[0].Type != "double" || rs[1].Key != "b" {
-		t.Fatal(rs, err)
-	}
-	if v, err := double.Output(rs[0]); err != nil || v != 21 {
-		t.Error(v, err)
-	}
-	if v, err := length.Output(rs[1]); err != nil || v != 4 {
-		t.Error(v, err)
-	}
-	if in, err := length.Input(rs[1].Row); err != nil || in != "four" {
-		t.Error(in, err)
-	}
-	if row := f.run("w").rows[1]; row.Node != "n" || row.TaskQueue != "q" {
-		t.Errorf("%+v", row)
-	}
-	// attached with one of the activities, the other's result is no value of it
-	rs2, err := collect(t, client.Attach(newClient(t, f), double, "w"))
-	if fail, ok := errors.AsType[*umbel.Failure](rs2[1].Err); err != nil || rs2[0].Value != 21 || !ok ||
-		fail.Type != umbel.FailureInvalidResult || !strings.Contains(fail.Message, `"length"`) {
-		t.Error(rs2, err)
 	}
 }
 
