@@ -36,7 +36,9 @@ func claimOnce(s *suite) {
 		}
 		want := pending[i]
 		want.Status, want.ClaimedAt = outbox.Claimed, r.ClaimedAt
-		s.wantRow("claim", r, want)
+		if d := diffAll(want, r); d != "" {
+			s.Errorf("claim (-want +got):\n%s", d)
+		}
 		s.wantRow("get of a claimed row", s.get(r.Key()), want)
 	}
 	if again := s.claim(10); len(again) != 0 {

@@ -267,6 +267,11 @@ func (m *Model) rows(namespace string, id umbel.WorkflowID) []outbox.Row {
 	return rows
 }
 
+// Len returns the number of rows of a workflow.
+func (m *Model) Len(namespace string, id umbel.WorkflowID) int64 {
+	return int64(len(m.rows(cmp.Or(namespace, umbel.DefaultNamespace), id)))
+}
+
 // ForgetClaimedAt makes a claimed row one without a ClaimedAt, see [Backend].
 func (m *Model) ForgetClaimedAt(key outbox.Key) {
 	m.mu.Lock()

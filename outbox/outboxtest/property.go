@@ -277,7 +277,7 @@ func (m *machine) claimed(rt *rapid.T, limit int, got []outbox.Row, err error, b
 	for i := range want {
 		m.model.find(want[i].Key()).ClaimedAt = at[want[i].Key()]
 		want[i].ClaimedAt = at[want[i].Key()]
-		if d := diff(want[i], got[i]); d != "" {
+		if d := diffAll(want[i], got[i]); d != "" {
 			rt.Fatalf("claim, row %d (-want +got):\n%s", i, d)
 		}
 	}

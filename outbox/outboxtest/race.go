@@ -119,6 +119,7 @@ func exclusiveScoped(s *suite) {
 func exclusiveUnderTransitions(s *suite) {
 	const n = 400
 	s.append(fanOut("w", n)...)
+	future := s.now().Add(24 * time.Hour)
 	var ended [n]atomic.Bool
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -128,7 +129,7 @@ func exclusiveUnderTransitions(s *suite) {
 				k := key("w", o)
 				var err error
 				if o%5 == 4 {
-					err = s.Store.Retry(s.Context(), k, 1, s.future())
+					err = s.Store.Retry(s.Context(), k, 1, future)
 				} else {
 					err = ends()[o%3].do(s.Store, s.Context(), k)
 				}
@@ -183,10 +184,6 @@ func exclusiveUnderTransitions(s *suite) {
 		}
 	}
 }
-
-// future is so far ahead that no case lives to see it. It needs no look at the clock, which only the case's
-// own goroutine may read.
-func (s *suite) future() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // Racing appends of the same rows add each once.
 func appendRace(s *suite) {

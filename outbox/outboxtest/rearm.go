@@ -231,15 +231,15 @@ func rearmAbsentAndResolved(s *suite) {
 
 // After a crash a caller re-arms all it has, more than fits in one step.
 func rearmMany(s *suite) {
-	rows := fanOut("w", 2500)
+	rows := fanOut("w", 1100)
 	s.append(rows...)
-	s.claim(1000)
-	s.claim(700)
-	for _, o := range []int64{0, 999, 1000, 2000, 2499} {
+	s.claim(500)
+	s.claim(300)
+	for _, o := range []int64{0, 499, 500, 1000, 1099} {
 		s.ok(s.Store.Complete(s.Context(), key("w", o)))
 	}
 	s.ok(s.Store.Rearm(s.Context(), rows))
 	s.wantSet("claimed again", s.drain(1000), slices.DeleteFunc(rows, func(r outbox.Row) bool {
-		return slices.Contains([]int64{0, 999, 1000, 2000, 2499}, r.Ordinal)
+		return slices.Contains([]int64{0, 499, 500, 1000, 1099}, r.Ordinal)
 	}))
 }

@@ -85,7 +85,7 @@ func endEdges(s *suite) {
 
 // A claim over a long run of resolved rows finds what is behind it.
 func endLongRun(s *suite) {
-	const n = 3000
+	const n = 1500
 	rows := fanOut("w", n)
 	s.append(rows...)
 	s.wantKeys("claim", s.claim(2), rows[:2])
