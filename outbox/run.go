@@ -26,7 +26,7 @@ type Run struct {
 	Keys        keys.Run
 	ChunkRows   int64
 	ContentType string // that its inputs share
-	Large       bool   // some inputs have a field of their own
+	Keyed       bool   // some rows have a key
 	Served      bool   // a server started it and closes it; else it is written from outside
 	Routes      []keys.Route
 	Names       []string // of the routes, encoded
@@ -110,7 +110,7 @@ func (c *cache) drop(id umbel.RunID) {
 	delete(c.runs, id)
 }
 
-var runFields = []string{"ns", "wf", "k", "type", "large", "auto", "routes", "nroutes", "types"}
+var runFields = []string{"ns", "wf", "k", "type", "keyed", "auto", "routes", "nroutes", "types"}
 
 // Run returns a run of a shard, or nil if there is none.
 func (o *Redis) Run(ctx context.Context, shard int, id umbel.RunID) (*Run, error) {
@@ -118,6 +118,15 @@ func (o *Redis) Run(ctx context.Context, shard int, id umbel.RunID) (*Run, error
 		return r, nil
 	}
 	return o.reload(ctx, shard, id)
+}
+
+// Reload reads a run anew that has grown since it was read.
+func (o *Redis) Reload(ctx context.Context, run *Run) (*Run, error) {
+	r, err := o.reload(ctx, run.Shard.Index, run.ID)
+	if err == nil && r == nil {
+		err = &umbel.Error{Code: umbel.CodeNotFound, Op: "read run", WorkflowID: run.WorkflowID, RunID: run.ID, NotApplied: true}
+	}
+	return r, err
 }
 
 // reload reads a run past the cache.
@@ -139,7 +148,7 @@ func (o *Redis) reload(ctx context.Context, shard int, id umbel.RunID) (*Run, er
 	}
 	r := &Run{
 		ID: id, Namespace: text(0), WorkflowID: umbel.WorkflowID(text(1)), Shard: sh, Keys: k,
-		ContentType: text(3), Large: text(4) != "", Served: text(5) == "1",
+		ContentType: text(3), Keyed: text(4) != "", Served: text(5) == "1",
 	}
 	if r.ChunkRows, err = strconv.ParseInt(text(2), 10, 64); err != nil || r.ChunkRows < 1 {
 		r.ChunkRows = 1 // a run without rows has no chunks

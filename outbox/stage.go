@@ -174,6 +174,9 @@ func (o *Redis) stagedView(ctx context.Context, st Staging) (lua.View, error) {
 	return lua.View{Routes: s}, nil
 }
 
+// Forget drops what is remembered of a staging, so that it is read anew.
+func (o *Redis) Forget(st Staging) { o.views.drop(st.ID) }
+
 // Discard forgets what was staged, unless it is committed.
 func (o *Redis) Discard(ctx context.Context, st Staging) error {
 	names, err := o.Staged(ctx, st)
@@ -227,7 +230,7 @@ func (o *Redis) stageParams(st Staging, view lua.View, offset int64, rows []umbe
 	p := lua.Stage{
 		Run: run.Record(), Inputs: run.Inputs(), Base: st.Base, Offset: offset, Count: len(rows),
 		TTL: cmp.Or(st.TTL, StagingTTL).Milliseconds(), Before: view, After: pk.after(),
-		Bytes: pk.bytes, MaxBytes: umbel.MaxRunInputBytes, Large: pk.large, Fields: pk.fields, Spans: pk.spans,
+		Bytes: pk.bytes, MaxBytes: umbel.MaxRunInputBytes, Large: pk.large, Keyed: pk.keyed, Fields: pk.fields, Spans: pk.spans,
 	}
 	for i := range p.After.RouteCount {
 		p.Due = append(p.Due, run.Due(i))
@@ -256,6 +259,7 @@ type packer struct {
 	spans     []lua.Span
 	bytes     int64
 	large     bool
+	keyed     bool
 }
 
 func (p *packer) after() lua.View {
@@ -295,6 +299,7 @@ func (p *packer) pack(offset int64, rows []umbel.StagedRow) error {
 			}
 			chunk = in.append(chunk, p.view.ContentType)
 			p.bytes += int64(len(r.Input.Data))
+			p.keyed = p.keyed || r.Key != ""
 			p.span(first+int64(j), at, r)
 		}
 		p.fields = append(p.fields, lua.Field{Name: strconv.FormatInt(first/k, 10), Bytes: chunk})

@@ -1,0 +1,229 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/outbox"
+)
+
+// The index of a run finds an ordinal's terminal: for each ordinal, five bytes with the first sequence number of
+// the entry that holds it; zeros where there is none yet. It is made at the first ordered read and goes on from
+// there, so that reports pay nothing for it.
+const indexWidth = 5
+
+// index brings a run's index up to what history holds.
+func (h *Redis) index(ctx context.Context, run *outbox.Run, history string) error {
+	var done int64
+	err := h.scripts.Retry(ctx, func() (err error) {
+		done, err = h.rdb.HGet(ctx, run.Keys.Record(), "indexed").Int64()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return outbox.Failure("read results", err)
+	}
+	b := indexer{h: h, key: run.Keys.Index()}
+	for e, err := range h.entries(ctx, history, done+1) {
+		if err != nil {
+			return outbox.Failure("read results", err)
+		}
+		if e.kind == "e" {
+			for ev, err := range e.decode(e.first) {
+				if err != nil {
+					return outbox.Failure("read results", err)
+				}
+				if ev.Type.Terminal() {
+					b.add(ev.Ordinal, e.first)
+				}
+			}
+		}
+		done = e.last()
+		if len(b.marks) >= indexPage {
+			if err := b.flush(ctx, run, done); err != nil {
+				return err
+			}
+		}
+	}
+	if len(b.marks) == 0 {
+		return nil
+	}
+	return b.flush(ctx, run, done)
+}
+
+// indexPage bounds what an indexer holds.
+const indexPage = 10_000
+
+type mark struct{ ordinal, first int64 }
+
+type indexer struct {
+	h     *Redis
+	key   string
+	marks []mark
+}
+
+func (b *indexer) add(ordinal, first int64) { b.marks = append(b.marks, mark{ordinal, first}) }
+
+// flush writes what was collected, neighbours together, and how far it reaches.
+func (b *indexer) flush(ctx context.Context, run *outbox.Run, done int64) error {
+	slices.SortFunc(b.marks, func(x, y mark) int { return cmp.Compare(x.ordinal, y.ordinal) })
+	err := b.h.scripts.Retry(ctx, func() error {
+		_, err := b.h.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			var buf []byte
+			start := 0
+			for i, m := range b.marks {
+				buf = append(buf, byte(m.first>>32), byte(m.first>>24), byte(m.first>>16), byte(m.first>>8), byte(m.first))
+				if i == len(b.marks)-1 || b.marks[i+1].ordinal != m.ordinal+1 {
+					p.SetRange(ctx, b.key, b.marks[start].ordinal*indexWidth, string(buf))
+					buf, start = buf[:0], i+1
+				}
+			}
+			p.HSet(ctx, run.Keys.Record(), "indexed", done)
+			return nil
+		})
+		return err
+	})
+	b.marks = b.marks[:0]
+	return outbox.Failure("read results", err)
+}
+
+// Ordered reads results of a run by ordinal. A page ends before the first ordinal that is still open.
+func (h *Redis) Ordered(ctx context.Context, run *outbox.Run, from umbel.Cursor, limit int, inputs bool) (Page, error) {
+	_, k := h.keys(Workflow{Namespace: run.Namespace, ID: run.WorkflowID})
+	at := cursor{run: run.ID, ordered: true}
+	if from != "" {
+		c, err := parseCursor(from)
+		if err != nil {
+			return Page{}, err
+		}
+		if c.run != run.ID || !c.ordered {
+			return Page{}, umbel.Invalid("cursor", string(from), "is of another run or of another order")
+		}
+		at = c
+	}
+	if err := h.index(ctx, run, k.History); err != nil {
+		return Page{}, err
+	}
+	n, err := h.outbox.Rows(ctx, run.Namespace, run.WorkflowID, run.ID)
+	if err != nil {
+		return Page{}, err
+	}
+	p := Page{Next: cursor{run: run.ID, ordered: true, at: at.at}.String()}
+	bytes, read := 0, map[int64]map[int64]umbel.Event{}
+	for len(p.Results) < limit && at.at < n {
+		const step = 500
+		firsts, rest, err := h.places(ctx, run, at.at, min(step, n-at.at, int64(limit-len(p.Results))))
+		if err != nil {
+			return p, err
+		}
+		if err := h.fetch(ctx, k.History, firsts, read); err != nil {
+			return p, err
+		}
+		for i, first := range firsts {
+			ev, ok := read[first][at.at]
+			if !ok && rest[i] {
+				ev, ok = umbel.Event{Type: umbel.ActivityCancelled, Row: umbel.Row{Ordinal: at.at}}, true
+			}
+			if !ok { // still open
+				return p, h.describe(ctx, run, p.Results, inputs)
+			}
+			if bytes += size(ev); len(p.Results) > 0 && bytes > umbel.MaxPageBytes {
+				return p, h.describe(ctx, run, p.Results, inputs)
+			}
+			at.at++
+			r := result(ev)
+			r.Cursor = at.String()
+			p.Next = r.Cursor
+			p.Results = append(p.Results, r)
+		}
+	}
+	p.End = at.at >= n
+	return p, h.describe(ctx, run, p.Results, inputs)
+}
+
+// places reads the index of consecutive ordinals, and which of them the run's cancel found open.
+func (h *Redis) places(ctx context.Context, run *outbox.Run, from, count int64) ([]int64, []bool, error) {
+	var index, rest *redis.StringCmd
+	err := h.scripts.Retry(ctx, func() error {
+		_, err := h.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			index = p.GetRange(ctx, run.Keys.Index(), from*indexWidth, (from+count)*indexWidth-1)
+			rest = p.GetRange(ctx, run.Keys.Rest(), from/8, (from+count-1)/8)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, nil, outbox.Failure("read results", err)
+	}
+	firsts, cancelled := make([]int64, count), make([]bool, count)
+	for i := range firsts {
+		if at := (i + 1) * indexWidth; at <= len(index.Val()) {
+			for _, c := range []byte(index.Val()[at-indexWidth : at]) {
+				firsts[i] = firsts[i]<<8 | int64(c)
+			}
+		}
+		bit := from%8 + int64(i)
+		if s := rest.Val(); bit/8 < int64(len(s)) {
+			cancelled[i] = s[bit/8]>>(7-bit%8)&1 == 1
+		}
+	}
+	return firsts, cancelled, nil
+}
+
+// fetch reads the entries that begin at the given sequence numbers into read, by ordinal, unless they are there.
+func (h *Redis) fetch(ctx context.Context, history string, firsts []int64, read map[int64]map[int64]umbel.Event) error {
+	const most = 64 // entries that are held: neighbours are mostly in the same ones
+	var missing []int64
+	for _, f := range firsts {
+		if f > 0 && read[f] == nil && !slices.Contains(missing, f) {
+			missing = append(missing, f)
+		}
+	}
+	if len(read)+len(missing) > most {
+		for f := range read {
+			if !slices.Contains(firsts, f) {
+				delete(read, f)
+			}
+		}
+	}
+	cmds := make([]*redis.XMessageSliceCmd, len(missing))
+	err := h.scripts.Retry(ctx, func() error {
+		_, err := h.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, f := range missing {
+				s := strconv.FormatInt(f, 10)
+				cmds[i] = p.XRangeN(ctx, history, s, s, 1)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return outbox.Failure("read results", err)
+	}
+	for i, f := range missing {
+		read[f] = map[int64]umbel.Event{}
+		for _, m := range cmds[i].Val() {
+			e, err := parseEntry(m)
+			if err != nil {
+				return outbox.Failure("read results", err)
+			}
+			for ev, err := range e.decode(e.first) {
+				if err != nil {
+					return outbox.Failure("read results", err)
+				}
+				if ev.Type.Terminal() {
+					read[f][ev.Ordinal] = ev
+				}
+			}
+		}
+	}
+	return nil
+}

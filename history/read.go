@@ -1,0 +1,289 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/outbox"
+)
+
+// entry is an entry of the stream: count events from sequence number first on.
+type entry struct {
+	first, count int64
+	kind         string // e, d or x
+	value        string
+	at           time.Time
+}
+
+func (e entry) last() int64 { return e.first + e.count - 1 }
+
+// check tells this entry from any other that could stand in its place.
+func (e entry) check() uint32 {
+	return crc32.ChecksumIEEE([]byte(strconv.FormatInt(e.first, 10) + e.kind + e.value + strconv.FormatInt(e.at.UnixMilli(), 10)))
+}
+
+func parseEntry(m redis.XMessage) (entry, error) {
+	var e entry
+	first, count, ok := strings.Cut(m.ID, "-")
+	var err1, err2 error
+	e.first, err1 = strconv.ParseInt(first, 10, 64)
+	e.count, err2 = strconv.ParseInt(count, 10, 64)
+	if !ok || err1 != nil || err2 != nil || e.count < 1 {
+		return e, fmt.Errorf("entry %q: %w", m.ID, errDamaged)
+	}
+	for k, v := range m.Values {
+		s, _ := v.(string)
+		if k == "t" {
+			ms, err := strconv.ParseInt(s, 10, 64)
+			if err != nil {
+				return e, fmt.Errorf("entry %q: %w", m.ID, errDamaged)
+			}
+			e.at = time.UnixMilli(ms).UTC()
+			continue
+		}
+		e.kind, e.value = k, s
+	}
+	return e, nil
+}
+
+// entryAt returns the entry that holds a sequence number; false if history does not reach it, or has not got it.
+func (h *Redis) entryAt(ctx context.Context, key string, seq int64) (entry, bool, error) {
+	var ms []redis.XMessage
+	err := h.scripts.Retry(ctx, func() (err error) {
+		ms, err = h.rdb.XRevRangeN(ctx, key, strconv.FormatInt(seq, 10), "-", 1).Result()
+		return err
+	})
+	if err != nil || len(ms) == 0 {
+		return entry{}, false, outbox.Failure("read history", err)
+	}
+	e, err := parseEntry(ms[0])
+	return e, err == nil && e.last() >= seq, err
+}
+
+// entriesPage bounds the entries of one read; each is at most about a MB, most are a few KB.
+const entriesPage = 32
+
+// entries yields the entries from the one that holds sequence number from on.
+func (h *Redis) entries(ctx context.Context, key string, from int64) func(func(entry, error) bool) {
+	return func(yield func(entry, error) bool) {
+		e, ok, err := h.entryAt(ctx, key, from)
+		start := strconv.FormatInt(from, 10)
+		if err != nil || ok && !yield(e, nil) {
+			if err != nil {
+				yield(entry{}, err)
+			}
+			return
+		}
+		if ok {
+			start = strconv.FormatInt(e.last()+1, 10)
+		}
+		for {
+			var ms []redis.XMessage
+			err := h.scripts.Retry(ctx, func() (err error) {
+				ms, err = h.rdb.XRangeN(ctx, key, start, "+", entriesPage).Result()
+				return err
+			})
+			if err != nil {
+				yield(entry{}, outbox.Failure("read history", err))
+				return
+			}
+			for _, m := range ms {
+				e, err := parseEntry(m)
+				if !yield(e, err) || err != nil {
+					return
+				}
+				start = strconv.FormatInt(e.last()+1, 10)
+			}
+			if len(ms) < entriesPage {
+				return
+			}
+		}
+	}
+}
+
+// Read implements [Store].
+func (h *Redis) Read(ctx context.Context, wf Workflow, from int64, limit int) ([]umbel.Event, error) {
+	wf, err := wf.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if from < 1 || limit < 1 {
+		return nil, umbel.Invalid("page", fmt.Sprintf("from %d, limit %d", from, limit), "must begin at 1 or later and hold at least 1")
+	}
+	sh, k := h.keys(wf)
+	var out []umbel.Event
+	bytes := 0
+	x := expander{h: h, shard: sh.Index}
+	for e, err := range h.entries(ctx, k.History, from) {
+		if err != nil {
+			return nil, outbox.Failure("read history", err)
+		}
+		for ev, err := range x.events(ctx, e, max(from, e.first)) {
+			if err != nil {
+				return nil, outbox.Failure("read history", err)
+			}
+			if bytes += size(ev); len(out) > 0 && bytes > umbel.MaxPageBytes {
+				return out, nil
+			}
+			if out = append(out, ev); len(out) == limit {
+				return out, nil
+			}
+		}
+	}
+	return out, nil
+}
+
+// size is roughly what an event takes of a page.
+func size(e umbel.Event) int {
+	n := 64 + len(e.Input.Data) + len(e.Result.Data) + len(e.Key) + len(e.Reason)
+	for f := e.Failure; f != nil; f = f.Cause {
+		n += len(f.Message) + len(f.Stack) + len(f.Type)
+	}
+	return n
+}
+
+// expander turns entries into events.
+type expander struct {
+	h     *Redis
+	shard int
+}
+
+// events yields the events of an entry from sequence number from on.
+func (x *expander) events(ctx context.Context, e entry, from int64) func(func(umbel.Event, error) bool) {
+	switch e.kind {
+	case "e":
+		return e.decode(from)
+	case "d":
+		return x.dispatch(ctx, e, from)
+	case "x":
+		return x.rest(ctx, e, from)
+	}
+	return func(yield func(umbel.Event, error) bool) {
+		yield(umbel.Event{}, fmt.Errorf("entry of kind %q is unknown to this version", e.kind))
+	}
+}
+
+// decode yields the events of an entry that holds them as they are.
+func (e entry) decode(from int64) func(func(umbel.Event, error) bool) {
+	return func(yield func(umbel.Event, error) bool) {
+		d, who := decoder{rest: e.value}, actor{}
+		for seq := e.first; seq <= e.last(); seq++ {
+			ev := d.event(e.at, &who)
+			if d.err != nil {
+				yield(ev, fmt.Errorf("event %d: %w", seq, d.err))
+				return
+			}
+			ev.Seq = seq
+			if seq >= from && !yield(ev, nil) {
+				return
+			}
+		}
+	}
+}
+
+// dispatch yields ActivityScheduled and ActivityStarted of consecutive ordinals, from the inputs as staged.
+func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(umbel.Event, error) bool) {
+	const page = 500
+	return func(yield func(umbel.Event, error) bool) {
+		var first, count int64
+		var id string
+		if _, err := fmt.Sscanf(e.value, "%d %d %s", &first, &count, &id); err != nil || e.count != 2*count {
+			yield(umbel.Event{}, fmt.Errorf("dispatch %q: %w", e.value, errDamaged))
+			return
+		}
+		run, err := x.h.outbox.Run(ctx, x.shard, umbel.RunID(id))
+		if err != nil || run == nil {
+			yield(umbel.Event{}, cmp.Or(err, fmt.Errorf("dispatch %q: its run is gone", e.value)))
+			return
+		}
+		seq := max(from, e.first)
+		for seq <= e.last() {
+			ordinal := first + (seq-e.first)/2
+			ordinals := make([]int64, min(page, first+count-ordinal))
+			for i := range ordinals {
+				ordinals[i] = ordinal + int64(i)
+			}
+			items, err := x.h.outbox.Items(ctx, run, ordinals, true)
+			if err != nil {
+				yield(umbel.Event{}, err)
+				return
+			}
+			for i, it := range items {
+				r := run.Routes[it.Route]
+				if at := e.first + 2*(ordinals[i]-first); at >= from {
+					if !yield(umbel.Event{
+						Seq: at, Type: umbel.ActivityScheduled, At: e.at, TaskQueue: r.TaskQueue, Node: r.Node,
+						Row: umbel.Row{Ordinal: ordinals[i], Key: it.Key, Type: r.Type, Input: it.Input},
+					}, nil) {
+						return
+					}
+				}
+				if !yield(umbel.Event{
+					Seq: e.first + 2*(ordinals[i]-first) + 1, Type: umbel.ActivityStarted, At: e.at,
+					Row: umbel.Row{Ordinal: ordinals[i], Attempt: 1},
+				}, nil) {
+					return
+				}
+			}
+			seq = e.first + 2*(ordinals[len(ordinals)-1]-first) + 2
+		}
+	}
+}
+
+// rest yields ActivityCancelled for each ordinal that a run's cancel found open.
+func (x *expander) rest(ctx context.Context, e entry, from int64) func(func(umbel.Event, error) bool) {
+	return func(yield func(umbel.Event, error) bool) {
+		seq := e.first
+		for ordinal, err := range x.h.bits(ctx, x.h.outbox.Space().Shard(x.shard).Run(e.value).Rest()) {
+			if err != nil {
+				yield(umbel.Event{}, err)
+				return
+			}
+			if seq >= from && !yield(umbel.Event{
+				Seq: seq, Type: umbel.ActivityCancelled, At: e.at, Row: umbel.Row{Ordinal: ordinal},
+			}, nil) {
+				return
+			}
+			seq++
+		}
+		if seq != e.last()+1 {
+			yield(umbel.Event{}, fmt.Errorf("cancel at %d names %d ordinals, not %d: %w", e.first, seq-e.first, e.count, errDamaged))
+		}
+	}
+}
+
+// bits yields the numbers of the bits that are set in a bitmap.
+func (h *Redis) bits(ctx context.Context, key string) func(func(int64, error) bool) {
+	const page = 4096
+	return func(yield func(int64, error) bool) {
+		for at := int64(0); ; at += page {
+			var s string
+			err := h.scripts.Retry(ctx, func() (err error) {
+				s, err = h.rdb.GetRange(ctx, key, at, at+page-1).Result()
+				return err
+			})
+			if err != nil {
+				yield(0, outbox.Failure("read history", err))
+				return
+			}
+			for i := range len(s) {
+				for b := range 8 {
+					if s[i]>>(7-b)&1 == 1 && !yield((at+int64(i))*8+int64(b), nil) {
+						return
+					}
+				}
+			}
+			if len(s) < page {
+				return
+			}
+		}
+	}
+}
