@@ -367,3 +367,10 @@ func (f *fan) token(token string) {
 	f.t.Helper()
 	must(f.rdb.HSet(f.ctx(), f.wfKeys.Record, "token", token).Result())(f.t)
 }
+
+func (f *fan) appendCall(fence Fence, events ...string) Append {
+	return Append{
+		Workflow: f.wfKeys.Record, History: f.wfKeys.History, Fence: fence, Count: len(events),
+		Events: []byte(strings.Join(events, "")), MaxSeq: maxSeq,
+	}
+}

@@ -1,0 +1,68 @@
+package lua
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// dump reads keys, whatever they are, to be compared.
+func (w *world) dump(names ...string) map[string]any {
+	w.t.Helper()
+	out := map[string]any{}
+	for _, name := range names {
+		kind := must(w.rdb.Type(w.ctx(), name).Result())(w.t)
+		switch kind {
+		case "none":
+		case "string":
+			out[name] = must(w.rdb.Get(w.ctx(), name).Result())(w.t)
+		case "hash":
+			out[name] = must(w.rdb.HGetAll(w.ctx(), name).Result())(w.t)
+		case "zset":
+			var members []string
+			for _, z := range w.members(name) {
+				members = append(members, fmt.Sprintf("%s@%f", z.Member, z.Score))
+			}
+			out[name] = members
+		case "stream":
+			out[name] = must(w.rdb.XRange(w.ctx(), name, "-", "+").Result())(w.t)
+		default:
+			w.t.Fatalf("%s is a %s", name, kind)
+		}
+	}
+	return out
+}
+
+// dumpAll reads all that belongs to a run, its workflow and its shard.
+func (f *fan) dumpAll() map[string]any {
+	f.t.Helper()
+	k := f.keys
+	names := []string{
+		k.Record(), k.Inputs(), k.Rows(), k.Resolved(), k.Failed(), k.Cancelled(), k.Rest(), k.Muted(), k.Attempts(),
+		f.wfKeys.Record, f.wfKeys.History,
+		f.shard.Ready(), f.shard.Backlog(), f.shard.Claims(), f.shard.Leases(), f.shard.Sweep(),
+	}
+	for i, r := range f.routes {
+		names = append(names, k.Due(i), f.shard.Route(r))
+	}
+	return f.dump(names...)
+}
+
+// history reads the entries as 'id field value', without the time.
+func (f *fan) history() []string {
+	f.t.Helper()
+	var out []string
+	for _, e := range must(f.rdb.XRange(f.ctx(), f.wfKeys.History, "-", "+").Result())(f.t) {
+		if e.Values["t"] == nil {
+			f.t.Errorf("entry %s has no time", e.ID)
+		}
+		delete(e.Values, "t")
+		var parts []string
+		for k, v := range e.Values {
+			parts = append(parts, fmt.Sprintf("%s %s", k, v))
+		}
+		slices.Sort(parts)
+		out = append(out, e.ID+" "+strings.Join(parts, " "))
+	}
+	return out
+}
