@@ -38,7 +38,7 @@ for r = 0, routes - 1 do
   local at = 8 + 2 * r
   redis.call('ZREM', KEYS[at+2], ARGV[1])
   redis.call('UNLINK', KEYS[at+1])
-  count_pending(KEYS[8], ARGV[r+7], -tonumber(redis.call('HGET', KEYS[1], 'p' .. r) or '0'))
+  count_pending(KEYS[8], ARGV[r+7], 0 - tonumber(redis.call('HGET', KEYS[1], 'p' .. r) or '0'))
   redis.call('HSET', KEYS[1], 'p' .. r, 0)
   refresh(KEYS[7], KEYS[at+2], ARGV[r+7])
 end

@@ -70,8 +70,9 @@ type Claimed struct {
 
 // ClaimReply says what came of a claim.
 type ClaimReply struct {
-	Outcome string // ok, again
-	Now     int64  // ms, of Redis's clock
+	Outcome string            // ok, again
+	Now     int64             // ms, of Redis's clock
+	Routes  map[string]string // the routes that were looked at: the score at which to look again, '' for never
 	Pairs   []Claimed
 }
 
@@ -98,7 +99,15 @@ func (s *Scripts) Claim(ctx context.Context, p Claim) (ClaimReply, error) {
 		return ClaimReply{}, r.unexpected()
 	}
 	v := r.read()
-	out := ClaimReply{Outcome: r.Outcome, Now: v.int()}
+	out := ClaimReply{Outcome: r.Outcome, Now: v.int(), Routes: map[string]string{}}
+	routes := v.list()
+	for routes.more() {
+		name := routes.string()
+		out.Routes[name] = routes.string()
+	}
+	if routes.err != nil {
+		return out, routes.err
+	}
 	for v.more() {
 		q := v.list()
 		c := Claimed{Pair: int(q.int()) - 1, Next: q.string()}

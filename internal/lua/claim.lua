@@ -24,9 +24,10 @@
 -- ARGV[aw+2] bytes   the worker
 --
 -- RETURNS
---   ok     {'ok', now, {pair, next, chunks, claims, retried, large} …}  for each pair that was looked at: next is the score
---          of what is due next or '', chunks {number, bytes …}, claims {poll, ordinals 'a-b,c-d' …}, retried {ordinal,
---          record …}, large {ordinal, bytes …}
+--   ok     {'ok', now, {route, score …}, {pair, next, chunks, claims, retried, large} …}  the routes that were looked at
+--          with the instant to look there again or ''; for each pair that was looked at: next is the score of what is
+--          due next or '', chunks {number, bytes …}, claims {poll, ordinals 'a-b,c-d' …}, retried {ordinal, record …},
+--          large {ordinal, bytes …}
 --   again  {'again'}  a nonce is in use: the same call was applied before and its reply was lost
 local npairs, npolls = tonumber(ARGV[4]), tonumber(ARGV[5])
 local poll, want, first = 1, {}, 5 + 4 * npairs
@@ -99,7 +100,7 @@ local function take(at, run, need)
   return got, gone, singles, rest, score, skipped
 end
 
-local reply, touched, lease = {'ok', now}, {}, tonumber(ARGV[1])
+local reply, touched, routes, lease = {'ok', now, {}}, {}, {}, tonumber(ARGV[1])
 -- WRITES
 redis.call('ZREM', KEYS[3], '') -- takes nothing; a full Redis refuses a script whose first write adds
 for i = 1, npairs do
@@ -180,5 +181,9 @@ for i = 1, npairs do
   end
   reply[#reply+1] = {i, nxt, chunks, claims, retried, large}
 end
-for set, route in pairs(touched) do refresh(KEYS[1], set, route) end
+for set, route in pairs(touched) do
+  routes[#routes+1] = route
+  routes[#routes+1] = refresh(KEYS[1], set, route)
+end
+reply[3] = routes
 return reply

@@ -110,6 +110,12 @@ func TestClaimSeveralPollsAndPairs(t *testing.T) {
 		wantEqual(t, "first pair", r.Pairs[0].Grants, []Grant{{0, "0-1"}, {2, "2-4"}})
 		wantEqual(t, "second pair", r.Pairs[1].Grants, []Grant{{2, "0-2"}})
 		wantEqual(t, "third pair", r.Pairs[2].Grants, []Grant{{3, "5-8"}})
+		wantEqual(t, "routes", len(r.Routes), 2)
+		wantEqual(t, "route a", r.Routes[f.routes[0]], "")
+		z := w.members(w.shard.Ready())
+		if at, err := strconv.ParseFloat(r.Routes[f.routes[1]], 64); err != nil || len(z) != 1 || z[0].Score != at {
+			t.Errorf("routes %v, ready %v", r.Routes, z)
+		}
 		leases := must(w.rdb.HGetAll(t.Context(), w.shard.Leases()).Result())(t)
 		for n, end := range map[string]string{
 			Nonce(takers[0].Nonce, 0): "00one\n" + f.id + "\n0-1",
@@ -200,6 +206,7 @@ func TestClaimBringsRecords(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		f := w.started(4, 6, "a")
 		n := f.take(0, 4, long, "0-3")
+		w.pass(w.now()) // else they are due in the millisecond of the rows that are fresh
 		back := group(Requeue, n, 0, 2)
 		back.Items[0].Tries, back.Items[0].Error = "3", []byte("boom\x00")
 		f.settle(back)

@@ -21,6 +21,7 @@ var banned = []struct{ pattern, why string }{
 	{`\bmath\.random`, "what a script needs at random is drawn by its caller"},
 	{`redis\.call\('PUBLISH'`, "an ACL may forbid it: redis.pcall"},
 	{`\.\. *KEYS\[|KEYS\[[^\]]+\] *\.\.`, "a key that is built from another is not declared"},
+	{`[^\w)\]] *-tonumber`, "the negative of 0 is '-0', which Redis refuses as an integer: 0 - tonumber"},
 	{`(?m)^#!`, "Redis 6.2 has no shebang"},
 }
 

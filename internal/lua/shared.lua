@@ -10,10 +10,12 @@ local function arrive(ready, set, route, id, score)
   return not before or tonumber(before) > score
 end
 
--- refresh: a run left the route or was served: the route's instant is that of its first run.
+-- refresh: a run left the route or was served: the route's instant is that of its first run. It is returned, '' if no
+-- run waits there.
 local function refresh(ready, set, route)
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
   if first[1] then redis.call('ZADD', ready, first[2], route) else redis.call('ZREM', ready, route) end
+  return first[2] or ''
 end
 
 -- count_pending: a route has more pending rows, or fewer. A route without any has no field, or the hash would grow for ever.
