@@ -130,13 +130,13 @@ func TestTheSuiteCanFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), os.Args[0],
-				"-test.run=^TestPlanted$/^"+bug.find+"$", fmt.Sprintf("-test.short=%t", bug.find != "Property"), "-test.v", "-rapid.nofailfile")
+				"-test.run=^TestPlanted$/^"+bug.find+"$", fmt.Sprintf("-test.short=%t", bug.find != "Property"), "-test.v", "-rapid.nofailfile", "-rapid.shrinktime=100ms")
 			cmd.Env = append(os.Environ(), plantedVar+"="+name)
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL: TestPlanted/"+bug.find) {
 				t.Errorf("%s did not find it: %v\n%s", bug.find, err, out)
 			}
-			if strings.Contains(string(out), "panic:") {
+			if strings.Contains(string(out), "\npanic: ") {
 				t.Errorf("%s panicked instead of failing:\n%s", bug.find, out)
 			}
 		})
