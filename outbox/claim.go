@@ -173,13 +173,13 @@ type Held struct {
 	ClaimedAt time.Time
 }
 
-// Granted is what came of a claim: rows for each taker; for each pair that was looked at, what is next due.
+// Granted is what came of a claim.
 type Granted struct {
-	Now    time.Time
-	Rows   [][]Held
-	Looked int         // pairs that were looked at
-	Next   []time.Time // of each pair that was looked at; zero: nothing waits there
-	Broken []error     // rows that were claimed but cannot be read; they come back when their lease lapses
+	Now  time.Time
+	Rows [][]Held
+	// Routes are those that were looked at, with the instant at which to look again; zero: nothing waits there.
+	Routes map[keys.Route]time.Time
+	Broken []error // rows that were claimed but cannot be read; they come back when their lease lapses
 }
 
 // Take hands due rows of the pairs (at most lua.MaxPairs, of one shard) to takers, in one step.
@@ -212,7 +212,17 @@ func (o *Redis) Take(ctx context.Context, shard int, lease time.Duration, pairs 
 		back := context.WithoutCancel(ctx)
 		return Granted{}, cmp.Or(o.fail("claim", err), o.giveBack(back, shard, pairs, takers))
 	}
-	g := Granted{Now: time.UnixMilli(r.Now).UTC(), Rows: make([][]Held, len(takers)), Looked: len(r.Pairs)}
+	g := Granted{Now: time.UnixMilli(r.Now).UTC(), Rows: make([][]Held, len(takers)), Routes: map[keys.Route]time.Time{}}
+	for name, score := range r.Routes {
+		route, ok := keys.ParseRoute(name)
+		if !ok {
+			return g, o.broken("claim", "", "", fmt.Errorf("route %q is damaged", name))
+		}
+		g.Routes[route] = time.Time{}
+		if at, err := strconv.ParseFloat(score, 64); err == nil {
+			g.Routes[route] = millis(at)
+		}
+	}
 	for _, c := range r.Pairs {
 		g.add(pairs[c.Pair], c, takers)
 	}
@@ -221,11 +231,6 @@ func (o *Redis) Take(ctx context.Context, shard int, lease time.Duration, pairs 
 
 // add decodes what came of one pair.
 func (g *Granted) add(q Pair, c lua.Claimed, takers []Taker) {
-	next := time.Time{}
-	if score, err := strconv.ParseFloat(c.Next, 64); err == nil {
-		next = millis(score)
-	}
-	g.Next = append(g.Next, next)
 	rd := chunkReader{rows: q.Run.ChunkRows, shared: q.Run.ContentType, chunks: c.Chunks, at: -1}
 	for _, grant := range c.Grants {
 		ordinals, err := parseSpans(grant.Spans)
@@ -336,4 +341,9 @@ func (o *Redis) Release(ctx context.Context, shard int, l Lease) error {
 		}
 	}
 	return nil
+}
+
+// Delivered marks claims whose rows have reached their worker.
+func (o *Redis) Delivered(ctx context.Context, shard int, nonces []string) error {
+	return o.fail("deliver", o.scripts.Deliver(ctx, o.space.Shard(shard).Leases(), nonces))
 }

@@ -42,6 +42,9 @@ type Space struct {
 // New returns the space of a prefix with a number of shards, a power of two up to [MaxShards].
 func New(prefix string, shards int) Space { return Space{prefix: prefix, shards: shards} }
 
+// Prefix returns what every key begins with.
+func (s Space) Prefix() string { return s.prefix }
+
 // Shards returns the number of shards.
 func (s Space) Shards() int { return s.shards }
 

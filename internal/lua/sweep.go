@@ -28,12 +28,13 @@ type SweepReply struct {
 	Lapsed   []Lapsed
 }
 
-// Sweep runs the script.
-func (s *Scripts) Sweep(ctx context.Context, p Sweep) (SweepReply, error) {
-	r, err := s.run(ctx, Call{script: sweep, keys: []string{p.Sweep, p.Claims, p.Leases}, args: []any{p.Gap, p.Most}})
-	if err != nil {
-		return SweepReply{}, err
-	}
+// Call returns the script's call.
+func (p Sweep) Call() Call {
+	return Call{script: sweep, keys: []string{p.Sweep, p.Claims, p.Leases}, args: []any{p.Gap, p.Most}}
+}
+
+// ParseSweep reads the reply of a [Sweep] call.
+func ParseSweep(r Reply) (SweepReply, error) {
 	if r.Outcome != "ok" {
 		return SweepReply{}, r.unexpected()
 	}
@@ -47,4 +48,13 @@ func (s *Scripts) Sweep(ctx context.Context, p Sweep) (SweepReply, error) {
 		return out, l.err
 	}
 	return out, v.err
+}
+
+// Sweep runs the script.
+func (s *Scripts) Sweep(ctx context.Context, p Sweep) (SweepReply, error) {
+	r, err := s.run(ctx, p.Call())
+	if err != nil {
+		return SweepReply{}, err
+	}
+	return ParseSweep(r)
 }

@@ -1,0 +1,59 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/umbelhq/umbel"
+)
+
+// Standing is how a run stands.
+type Standing struct {
+	Status    umbel.Status
+	Counts    umbel.Counts
+	StartedAt time.Time
+	ClosedAt  time.Time // zero while it is running
+}
+
+// Standing reads how a run stands: its counts are kept in its record, one number per route and per status.
+func (o *Redis) Standing(ctx context.Context, run *Run) (Standing, error) {
+	var m map[string]string
+	err := o.scripts.Retry(ctx, func() (err error) {
+		m, err = o.rdb.HGetAll(ctx, run.Keys.Record()).Result()
+		return err
+	})
+	if err != nil {
+		return Standing{}, o.fail("read run", err)
+	}
+	if m["status"] == "" {
+		o.runs.drop(run.ID)
+		return Standing{}, &umbel.Error{Code: umbel.CodeNotFound, Op: "read run", WorkflowID: run.WorkflowID, RunID: run.ID, NotApplied: true}
+	}
+	num := func(field string) int64 {
+		if m[field] == "" {
+			return 0
+		}
+		n, e := strconv.ParseInt(m[field], 10, 64)
+		if e != nil {
+			err = o.broken("read run", run.WorkflowID, run.ID, fmt.Errorf("field %s is %q", field, m[field]))
+		}
+		return n
+	}
+	s := Standing{
+		Status: umbel.Status(m["status"]),
+		Counts: umbel.Counts{
+			Scheduled: num("n"), Completed: num("completed"), Failed: num("failed"), Cancelled: num("cancelled"),
+		},
+		StartedAt: time.UnixMilli(num("started")).UTC(),
+	}
+	for i := range num("nroutes") {
+		s.Counts.Pending += num("p" + strconv.FormatInt(i, 10))
+	}
+	s.Counts.Claimed = s.Counts.Scheduled - s.Counts.Resolved() - s.Counts.Pending
+	if s.Status != umbel.StatusRunning {
+		s.ClosedAt = time.UnixMilli(num("closed")).UTC()
+	}
+	return s, err
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/history"
+	"github.com/umbelhq/umbel/outbox"
+)
+
+// sweepEvery is the longest time between two sweeps; it is a tenth of the lease if that is shorter.
+const sweepEvery = time.Second
+
+// sweep lets leases lapse whose worker has fallen silent. Any number of servers may sweep: the step that lets a
+// claim lapse checks its deadline again.
+func (s *Server) sweep(ctx context.Context) {
+	for {
+		pause := min(s.Lease()/10, sweepEvery)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if err := s.adoptLease(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("lease cannot be read; the one in force stays", "err", err)
+		}
+		if err := s.sweepAll(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("lapsed leases cannot be swept", "err", err)
+		}
+	}
+}
+
+// maxLapses bounds the claims that one look at a shard names.
+const maxLapses = 200
+
+func (s *Server) sweepAll(ctx context.Context) error {
+	shards := make([]int, s.rows.Space().Shards())
+	for i := range shards {
+		shards[i] = i
+	}
+	for len(shards) > 0 {
+		lapsed, err := s.rows.Sweep(ctx, shards, s.Lease()/3, maxLapses)
+		if err != nil {
+			return err
+		}
+		var again []int
+		for i, claims := range lapsed {
+			if err := s.lapse(ctx, shards[i], claims); err != nil {
+				return err
+			}
+			if len(claims) == maxLapses {
+				again = append(again, shards[i])
+			}
+		}
+		shards = again
+	}
+	return nil
+}
+
+// lapse ends the attempts that lapsed claims hold.
+func (s *Server) lapse(ctx context.Context, shard int, claims []outbox.Lease) error {
+	for part := range slices.Chunk(claims, maxBatches) {
+		var batches []history.Batch
+		for _, l := range part {
+			b, err := s.lapseOf(ctx, shard, l)
+			if err != nil {
+				return err
+			}
+			if b.Run != nil {
+				batches = append(batches, b)
+			}
+		}
+		if len(batches) == 0 {
+			continue
+		}
+		answers, errs := s.history.Settle(ctx, batches)
+		for i, err := range errs {
+			if err != nil {
+				return err
+			}
+			if !answers[i].Live && len(batches[i].Rows) > 0 {
+				s.log.Info("lease expired", "workflow", batches[i].Run.WorkflowID, "worker", batches[i].Rows[0].Worker,
+					"rows", len(batches[i].Rows))
+				s.watchers.notify(batches[i].Run.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// lapseOf says what the lapse of a claim means for the rows that it still holds: a failed attempt each. If the
+// claim never reached a worker it costs none.
+func (s *Server) lapseOf(ctx context.Context, shard int, l outbox.Lease) (history.Batch, error) {
+	run, err := s.rows.Run(ctx, shard, umbel.RunID(l.RunID))
+	if err != nil {
+		return history.Batch{}, err
+	}
+	if run == nil || l.RunID == "" {
+		return history.Batch{}, s.rows.Disclaim(ctx, shard, l.Nonce)
+	}
+	held, err := s.rows.Tries(ctx, run, l)
+	if err != nil {
+		return history.Batch{}, err
+	}
+	b := history.Batch{Run: run, Lapse: l.Nonce}
+	for _, ordinal := range l.Ordinals {
+		tries, ok := held[ordinal]
+		if !ok {
+			continue
+		}
+		row := history.Settled{
+			Ending: history.Released, Nonce: l.Nonce, Route: l.Route, Ordinal: ordinal, Attempt: tries + 1,
+			Worker: l.Worker, ClaimedAt: l.ClaimedAt,
+		}
+		if l.Delivered {
+			decide(&row, run, &umbel.Failure{
+				Type: umbel.FailureLeaseExpired, Attempt: tries + 1,
+				Message: "the worker was not heard of for a whole lease of " + l.Lease.String(),
+			})
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	return b, nil
+}
