@@ -28,6 +28,15 @@ var banned = []struct{ pattern, why string }{
 // pcalls are the commands that may fail unnoticed.
 var pcalls = []string{"PUBLISH"}
 
+// keyless are the commands whose first argument is no key.
+var keyless = []string{"PUBLISH", "BITOP"}
+
+var (
+	target = regexp.MustCompile(`redis\.p?call\('(\w+)', ([^,)]+)`)
+	// declaredKey is a key as scripts have it, or as they hand it to a function.
+	declaredKey = regexp.MustCompile(`^(KEYS\[.+\]|ready|set|backlog|key)$`)
+)
+
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, s := range append([]*script{{name: "shared", source: shared + shared}}, all...) {
@@ -48,6 +57,11 @@ func TestRules(t *testing.T) {
 			// A page of a hash that is not written meanwhile, instead of all of it in memory: dispatch moves inputs.
 			if strings.Contains(code, "'HSCAN'") && s.name != "dispatch" {
 				t.Error("only dispatch scans a hash")
+			}
+			for _, m := range target.FindAllStringSubmatch(code, -1) {
+				if !slices.Contains(keyless, m[1]) && !declaredKey.MatchString(m[2]) {
+					t.Errorf("%s of %s: no key that is declared", m[1], m[2])
+				}
 			}
 			for _, m := range misread(code) {
 				t.Errorf("%q: miniredis reads a variable after it was set", m)
