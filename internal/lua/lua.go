@@ -179,7 +179,7 @@ func passing(err error) bool {
 			return true
 		}
 	}
-	if _, ok := errors.AsType[net.Error](err); ok {
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, redis.ErrPoolTimeout) {
 		return true
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
