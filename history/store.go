@@ -67,11 +67,14 @@ type Store interface {
 	// change.
 	Dispatch(ctx context.Context, wf Workflow, at Position, items []Item) (int64, error)
 	// Complete adds the one terminal event of an ordinal and resolves its row, or drops the completion. It
-	// takes constant time, however long the history is. It returns the head.
+	// takes constant time, however long the history is. It returns the head. An ordinal that was not dispatched
+	// is umbel.ErrNotFound, an attempt that was not started umbel.ErrInvalid. A terminal that came by Append
+	// resolves its ordinal too; a row that was ended through the Outbox has none.
 	Complete(ctx context.Context, wf Workflow, at Position, c Completion) (Outcome, int64, error)
 	// Head returns the last sequence number, 0 for an unknown workflow.
 	Head(ctx context.Context, wf Workflow) (int64, error)
-	// Read returns up to limit events from the sequence number from on.
+	// Read returns up to limit events from the sequence number from on, none past the head. A limit below 1 is
+	// umbel.ErrInvalid.
 	Read(ctx context.Context, wf Workflow, from int64, limit int) ([]umbel.Event, error)
 	// Outbox returns the rows that the store's dispatches stage.
 	Outbox() outbox.Store

@@ -126,8 +126,8 @@ func appendConflict(s *suite) {
 	at := s.acquire(wf)
 	for _, head := range []int64{1, 2, history.MaxSeq} {
 		s.unchanged("a conflict", wf, func() {
-			for name, write := range s.writes(wf) {
-				s.refused(name, write(history.Position{Token: at.Token, Head: head}), umbel.ErrConflict)
+			for name, write := range s.writes(wf) { // there is no row to complete either
+				s.refused(name, write(history.Position{Token: at.Token, Head: head}), umbel.ErrConflict, umbel.ErrNotFound)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func appendFenced(s *suite) {
 	for _, token := range []history.Token{"", "x", "0"} {
 		s.unchanged("a write without a token", wf, func() {
 			for name, write := range s.writes(wf) {
-				s.refused(name, write(history.Position{Token: token}), umbel.ErrFenced)
+				s.refused(name, write(history.Position{Token: token}), umbel.ErrFenced, umbel.ErrNotFound)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ type Backend struct {
 // than 8,000 rows are left out.
 func Run(t *testing.T, open func(t *testing.T) Backend) {
 	t.Helper()
-	RunIn(t, outboxtest.Plain, open)
+	RunIn(t, nil, open)
 }
 
 // RunIn is [Run] with each case, its backend included, inside in:
@@ -45,7 +45,7 @@ func RunIn(t *testing.T, in outboxtest.In, open func(t *testing.T) Backend) {
 	t.Helper()
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
-			in(t, func(t *testing.T) {
+			in.Run(t, func(t *testing.T) {
 				b := open(t)
 				if b.Close != nil {
 					t.Cleanup(b.Close)

@@ -39,20 +39,11 @@ type Backend struct {
 	Close func()
 }
 
-// In runs f as part of t, where a backend can live: testing/synctest.Test for one that needs a bubble.
-type In func(t *testing.T, f func(t *testing.T))
-
-// Plain is the [In] that calls f.
-func Plain(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	f(t)
-}
-
 // Run runs the conformance suite. It opens a backend for each case. Where testing.Short is set, cases of more
 // than 8,000 rows are left out.
 func Run(t *testing.T, open func(t *testing.T) Backend) {
 	t.Helper()
-	RunIn(t, Plain, open)
+	RunIn(t, nil, open)
 }
 
 // RunIn is [Run] with each case, its backend included, inside in:
@@ -62,7 +53,7 @@ func RunIn(t *testing.T, in In, open func(t *testing.T) Backend) {
 	t.Helper()
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
-			in(t, func(t *testing.T) {
+			in.Run(t, func(t *testing.T) {
 				b := open(t)
 				if b.Close != nil {
 					t.Cleanup(b.Close)

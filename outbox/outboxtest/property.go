@@ -20,36 +20,21 @@ import (
 // -rapid.steps.
 func Property(t *testing.T, open func(t *testing.T) Backend) {
 	t.Helper()
-	PropertyIn(t, Plain, open)
+	PropertyIn(t, nil, open)
 }
 
 // PropertyIn is [Property] with each check, its backend included, inside in.
 func PropertyIn(t *testing.T, in In, open func(t *testing.T) Backend) {
 	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {
-		Check(t, in, func(t *testing.T) {
+		in.Check(t, rt, func(t *testing.T) {
 			b := open(t)
 			if b.Close != nil {
 				defer b.Close()
 			}
-			machine := newMachine(t, rt, b)
-			rt.Repeat(machine.actions())
+			rt.Repeat(newMachine(t, rt, b).actions())
 		})
 	})
-}
-
-// Check runs one of rapid's checks inside in. A bubble has a goroutine of its own, and rapid ends a check by a
-// panic: Check carries it over.
-func Check(t *testing.T, in In, f func(t *testing.T)) {
-	t.Helper()
-	var ended any
-	in(t, func(t *testing.T) {
-		defer func() { ended = recover() }()
-		f(t)
-	})
-	if ended != nil {
-		panic(ended) //nolint:forbidigo // it is rapid's own panic, which was on its way
-	}
 }
 
 // machine is a store and a model that should be alike.
