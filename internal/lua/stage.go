@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	_ "embed"
+	"fmt"
 )
 
 //go:embed stage.lua
@@ -54,7 +55,7 @@ type Stage struct {
 func (p Stage) Call() Call {
 	keys := make([]string, 0, 2+len(p.Due))
 	keys = append(append(keys, p.Run, p.Inputs), p.Due...)
-	args := make([]any, 0, 13+2*len(p.Fields)+5*len(p.Spans))
+	args := make([]any, 0, 15+2*len(p.Fields)+2*len(p.Spans))
 	flags := 0
 	if p.Large {
 		flags = 1
@@ -64,13 +65,44 @@ func (p Stage) Call() Call {
 	}
 	args = append(args, p.Base, p.Offset, p.Count, p.TTL, p.After.ChunkRows, p.After.ContentType, p.Bytes, p.MaxBytes,
 		p.Before.RouteCount, p.After.RouteCount, p.After.Routes, flags, len(p.Fields))
+	groups, last := p.groups()
+	args = append(args, len(groups), last+1)
 	for _, f := range p.Fields {
 		args = append(args, f.Name, f.Bytes)
 	}
-	for _, s := range p.Spans {
-		args = append(args, s.Route, s.Delay, s.NotBefore, s.First, s.Last)
+	for _, g := range groups {
+		args = append(args, g.of.Route, g.of.Delay, g.of.NotBefore, g.rows, len(g.members))
+		args = append(args, g.members...)
 	}
 	return Call{script: stage, keys: keys, args: args}
+}
+
+// spanGroup is spans that share a route and an instant. A script that has them together reads 10,000 of them in
+// a third of the time.
+type spanGroup struct {
+	of      Span // without ordinals
+	rows    int64
+	members []any
+}
+
+// groups are the spans by what they share, in the order in which each appears; last is the index of the group
+// that has the last span.
+func (p Stage) groups() (groups []*spanGroup, last int) {
+	index := map[Span]int{}
+	for _, s := range p.Spans {
+		of := Span{Route: s.Route, Delay: s.Delay, NotBefore: s.NotBefore}
+		i, ok := index[of]
+		if !ok {
+			i = len(groups)
+			index[of] = i
+			groups = append(groups, &spanGroup{of: of})
+		}
+		g := groups[i]
+		g.rows += s.Last - s.First + 1
+		g.members = append(g.members, fmt.Sprintf("%08df%08d", s.First, s.Last))
+		last = i
+	}
+	return groups, last
 }
 
 // StageReply says what became of it. Next is where the staging goes on; Bytes is set for "limit", View for

@@ -16,13 +16,17 @@
 -- ARGV[11]   bytes  the table of routes
 -- ARGV[12]   int    1 if an input here has a field of its own, plus 2 if one has a key
 -- ARGV[13]   int    how many fields follow
+-- ARGV[14]   int    how many groups of spans follow the fields: spans of a group share a route and an instant, and ascend.
+--                   The first group begins with the first span of all
+-- ARGV[15]   int    the group that ends with the last span of all
 -- ARGV[p]    field; the first one continues the chunk that exists if the offset lies within it
 -- ARGV[p+1]  bytes of the field
--- ARGV[q]    int    of a span: route; the spans follow the fields
+-- ARGV[q]    int    of a group: route
 -- ARGV[q+1]  int    delay, ms
 -- ARGV[q+2]  int    not before, ms since 1970, or 0
--- ARGV[q+3]  int    first ordinal
--- ARGV[q+4]  int    last ordinal
+-- ARGV[q+3]  int    rows
+-- ARGV[q+4]  int    how many spans follow
+-- ARGV[i]    string of a span: its member, first and last ordinal in eight digits with an 'f' between
 --
 -- RETURNS
 --   ok         {'ok', next}
@@ -48,7 +52,7 @@ redis.call('HSET', KEYS[1], 'status', 'staging', 'next', offset + count, 'k', k,
   'nroutes', ARGV[10], 'bytes', bytes, 't0', t0)
 if tonumber(ARGV[12]) % 2 == 1 then redis.call('HSET', KEYS[1], 'large', 1) end
 if tonumber(ARGV[12]) >= 2 then redis.call('HSET', KEYS[1], 'keyed', 1) end
-local p = 14
+local p = 16
 local q = p + 2 * tonumber(ARGV[13])
 if offset % k ~= 0 then
   local old = redis.call('HGET', KEYS[2], ARGV[p]) or ''
@@ -59,22 +63,32 @@ while p < q do
   redis.call('HSET', KEYS[2], ARGV[p], ARGV[p+1])
   p = p + 2
 end
-local tail = s[9] or ''
-while q <= #ARGV do
-  local r, score = tonumber(ARGV[q]), math.max(t0 + tonumber(ARGV[q+1]), tonumber(ARGV[q+2]))
-  local first, last = tonumber(ARGV[q+3]), tonumber(ARGV[q+4])
-  redis.call('HINCRBY', KEYS[1], 'p' .. r, last - first + 1)
-  -- tail is route, score and first ordinal of the last span: one that goes on from it becomes part of it
-  local same = string.format('%02d%013d', r, score)
-  if string.sub(tail, 1, 15) == same then
-    local from = tonumber(string.sub(tail, 16))
-    redis.call('ZREM', KEYS[r+3], string.format('%08df%08d', from, first - 1))
-    first = from
+
+-- tail is route, score and first member of the last span: one that goes on from it becomes part of it
+local tail, members, pending, ends = s[9] or '', {}, {}, tonumber(ARGV[15])
+for g = 1, tonumber(ARGV[14]) do
+  local r, score = tonumber(ARGV[q]), string.format('%013d', math.max(t0 + tonumber(ARGV[q+1]), tonumber(ARGV[q+2])))
+  local first, last, list, m = q + 5, q + 4 + tonumber(ARGV[q+4]), members[r] or {}, nil
+  pending[r] = (pending[r] or 0) + tonumber(ARGV[q+3])
+  for i = first, last do
+    m = ARGV[i]
+    if g == 1 and i == first and string.sub(tail, 1, 15) == string.format('%02d', r) .. score then
+      redis.call('ZREM', KEYS[r+3], string.sub(tail, 16))
+      m = string.sub(tail, 16, 24) .. string.sub(m, 10)
+    end
+    list[#list+1] = score
+    list[#list+1] = m
+    if #list == 1000 then
+      redis.call('ZADD', KEYS[r+3], unpack(list))
+      list = {}
+    end
   end
-  redis.call('ZADD', KEYS[r+3], score, string.format('%08df%08d', first, last))
-  tail = same .. first
-  q = q + 5
+  members[r], q = list, last + 1
+  if g == ends then redis.call('HSET', KEYS[1], 'tail', string.format('%02d', r) .. score .. m) end
 end
-redis.call('HSET', KEYS[1], 'tail', tail)
+for r, list in pairs(members) do
+  if #list > 0 then redis.call('ZADD', KEYS[r+3], unpack(list)) end
+  redis.call('HINCRBY', KEYS[1], 'p' .. r, pending[r])
+end
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[4]) end
 return {'ok', offset + count}
