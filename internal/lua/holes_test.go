@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-
-	"github.com/umbelhq/umbel/internal/testredis"
 )
 
 // resolve completes fresh rows from outside: they leave holes in their span.
@@ -131,8 +129,7 @@ func TestClaimStepsAreTheCalls(t *testing.T) {
 
 // 100,000 resolved rows in a row cost one step, in Redis's own measure.
 func TestClaimOfLongHolesIsFast(t *testing.T) {
-	t.Parallel()
-	r := testredis.Real(t, testredis.Directive("slowlog-log-slower-than", "10000"))
+	r := timed(t)
 	w := newWorld(t, r)
 	f := w.fan(100, "a")
 	for range 11 {
@@ -147,7 +144,7 @@ func TestClaimOfLongHolesIsFast(t *testing.T) {
 	must(w.rdb.HSet(t.Context(), f.keys.Record(), "holes", 100_000, "completed", 100_000, "p0", 10_000).Result())(t)
 	must(w.rdb.HSet(t.Context(), w.shard.Backlog(), f.routes[0], 10_000).Result())(t)
 	w.check()
-	slow := w.slow(func(step func(func())) {
+	slow := w.slow(r, func(step func(func())) {
 		step(func() { f.take(0, 100, long, "100000-100099") })
 	})
 	if len(slow) > 0 {
