@@ -14,6 +14,7 @@ func spanCases() []testCase {
 	return []testCase{
 		{"EndInsideASpan_Case61", case61},
 		{"EndAllOfASpan_Case61", endAll},
+		{"AppendAfterAllHaveEnded_Promise11", appendAfterEnd},
 		{"EndTheEdgesOfASpan_Case61", endEdges},
 		{"EndALongRunInsideASpan_Case61", endLongRun},
 		{"RetryInsideASpan", retryInside},
@@ -65,6 +66,33 @@ func endAll(s *suite) {
 		s.wantSet("claim", s.claimScoped(outbox.Scope{}, 100), nil)
 		s.append(fanOut(id, 22)...)
 		s.wantKeys("claim of what came later", s.drain(5), fanOut(id, 22)[20:])
+	}
+}
+
+// Rows that come once all before them were resolved unclaimed are due like any other, however often somebody
+// looked in between.
+func appendAfterEnd(s *suite) {
+	for _, n := range []int{1, 2, 8, 100} {
+		for looks := range 3 {
+			id := umbel.WorkflowID(fmt.Sprintf("w%d/%d", n, looks))
+			at := s.now().Add(-time.Hour)
+			rows := fanOut(id, n+2)
+			for i := range rows {
+				rows[i].VisibleAfter = at
+			}
+			s.append(rows[:n]...)
+			for _, r := range rows[:n] {
+				s.end(ends()[looks], r.Key())
+			}
+			for range looks {
+				s.wantSet("claim of nothing", s.claim(1000), nil)
+			}
+			s.invariant()
+			s.append(rows[n])
+			s.wantKeys(fmt.Sprintf("claim after %d ended and %d looks", n, looks), s.claim(1000), rows[n:n+1])
+			s.append(rows[n+1])
+			s.wantKeys("claim of the next", s.claim(1000), rows[n+1:])
+		}
 	}
 }
 
