@@ -17,7 +17,12 @@ import (
 func (s *Server) listen(ctx context.Context) {
 	s.tryPublish(ctx)
 	sub := s.rdb.Subscribe(ctx, s.rows.Space().Channel())
-	defer func() { _ = sub.Close() }() // nothing to do about an error of a connection that is given up
+	// a connection that waits for messages does not see the context end
+	unhook := context.AfterFunc(ctx, func() { _ = sub.Close() })
+	defer func() {
+		unhook()
+		_ = sub.Close() // nothing to do about an error of a connection that is given up
+	}()
 	failing := false
 	for ctx.Err() == nil {
 		msg, err := sub.Receive(ctx)
