@@ -7,7 +7,7 @@
 -- KEYS[at+2] rows       hash    read
 -- KEYS[at+3] cancelled  bitmap  read
 -- ARGV[p]    string  of a claim: its nonce
--- ARGV[p+1]  int     how many ordinals follow, 1 to 1,000
+-- ARGV[p+1]  int     how many ordinals follow, up to 1,000
 -- ARGV[p+1+j] int    ordinal j
 --
 -- RETURNS
@@ -19,7 +19,7 @@ while p < #ARGV do
   local nonce, count, states, held = ARGV[p], tonumber(ARGV[p+1]), {}, 0
   local rows = {}
   for j = 1, count do rows[j] = ARGV[p+1+j] end
-  local records = redis.call('HMGET', KEYS[at+2], unpack(rows))
+  local records = count > 0 and redis.call('HMGET', KEYS[at+2], unpack(rows)) or {}
   local status = redis.call('HGET', KEYS[at+1], 'status')
   local lease = redis.call('HGET', KEYS[2], nonce)
   for j = 1, count do

@@ -17,12 +17,13 @@ func (r Reply) unexpected() error {
 	return fmt.Errorf("lua: %s: outcome %q is unknown to this version", r.script, r.Outcome)
 }
 
-// reader reads values in order and remembers the first that has the wrong shape.
+// reader reads values in order and remembers the first that has the wrong shape, in it or in a list within.
 type reader struct {
 	script string
 	vals   []any
 	at     int
 	err    error
+	within *reader // the list that this one is in
 }
 
 func (r Reply) read() *reader { return &reader{script: r.script, vals: r.vals, at: 1} }
@@ -40,8 +41,11 @@ func (r *reader) next() any {
 }
 
 func (r *reader) fail(what string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("lua: %s: reply %s at %d of %d", r.script, what, r.at, len(r.vals))
+	err := fmt.Errorf("lua: %s: reply %s at %d of %d", r.script, what, r.at, len(r.vals))
+	for ; r != nil; r = r.within {
+		if r.err == nil {
+			r.err = err
+		}
 	}
 }
 
@@ -80,5 +84,5 @@ func (r *reader) list() *reader {
 	if !ok {
 		r.fail("has no list")
 	}
-	return &reader{script: r.script, vals: v, err: r.err}
+	return &reader{script: r.script, vals: v, err: r.err, within: r}
 }

@@ -251,29 +251,3 @@ func TestCallsOutliveARestart(t *testing.T) {
 	f.take(0, 4, long, "0-3")
 	w.check()
 }
-
-func TestReplyOfAnotherVersion(t *testing.T) {
-	t.Parallel()
-	s := New(testredis.Mini(t).Client)
-	for body, want := range map[string]string{
-		"return 1":                         "lua: odd: reply has the shape int64, want a list",
-		"return {}":                        "lua: odd: reply has the shape []interface {}, want a list",
-		"return {1}":                       "lua: odd: reply begins with int64, want a word",
-		"return {'new', 1}":                `lua: odd: outcome "new" is unknown to this version`,
-		"return {'ok'}":                    "lua: odd: reply is too short at 1 of 1",
-		"return {'ok', 'x', 1}":            "lua: odd: reply has no integer at 2 of 3",
-		"return {'ok', 'running', 1, {1}}": "lua: odd: reply has an exception of the wrong shape at 4 of 4",
-	} {
-		r, err := s.Run(t.Context(), Call{script: newScript("odd", body), keys: []string{"k"}})
-		if err == nil {
-			if strings.Contains(body, "running") {
-				_, err = ParseSettle(r)
-			} else {
-				_, err = ParseStage(r)
-			}
-		}
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", body, err, want)
-		}
-	}
-}

@@ -36,8 +36,8 @@
 -- ARGV[p+2] int     attempt, from 1
 -- ARGV[p+3] int     number of the rows' route
 -- ARGV[p+4] bytes   the events' preamble: who ran the attempt
--- ARGV[p+5] int     how many items follow, 1 to 1,000
--- ARGV[i]   int     of an item: the ordinal; a group names one only once
+-- ARGV[p+5] int     how many items follow, up to 1,000
+-- ARGV[i]   int     of an item: the ordinal
 -- ARGV[i+1] bytes   its event (of q: two), '' to write none
 -- ARGV[i+2] int     only q: due at this instant, ms; negative or 0: so long from now
 -- ARGV[i+3] int     only q: tries spent, or '' for as many as before
@@ -46,7 +46,8 @@
 --
 -- RETURNS
 --   ok        {'ok', status, head, {group, item, code, attempt} …}  only the items that were not accepted: d dropped (and the
---             attempt that was recorded, 0 if it was cancelled), s stale, n no such ordinal, v the row is in no such span
+--             attempt that was recorded, 0 if it was cancelled), s stale, n no such ordinal, v the row is in no such span;
+--             an ordinal that a group names twice is stale the second time
 --   absent    {'absent'}            no such run
 --   closed    {'closed', status}    the run is closed; a lapse has removed its claim
 --   routes    {'routes', nroutes}   the caller's table of routes is old
@@ -135,12 +136,12 @@ local p = 13 + routes
 for g = 1, tonumber(ARGV[12]) do
   local verb, holder, attempt, route, count = ARGV[p], ARGV[p+1], ARGV[p+2], tonumber(ARGV[p+3]), tonumber(ARGV[p+5])
   local width, preamble = verb == 'q' and 6 or 2, false
-  local ids = {}
+  local ids, seen = {}, {}
   for j = 1, count do
     local i = p + 6 + width * (j - 1)
     ids[j] = ARGV[i]
   end
-  local records = redis.call('HMGET', KEYS[4], unpack(ids))
+  local records = count > 0 and redis.call('HMGET', KEYS[4], unpack(ids)) or {}
   for j = 1, count do
     local i = p + 6 + width * (j - 1)
     local o, rec, event, code, recorded = tonumber(ARGV[i]), records[j], ARGV[i+1], nil, 0
@@ -149,6 +150,8 @@ for g = 1, tonumber(ARGV[12]) do
     local resolved = not held and (not rec or verb ~= 'q') and redis.call('GETBIT', KEYS[5], o) == 1
     if o >= n then
       code = 'n'
+    elseif seen[o] then
+      code = 's'
     elseif resolved then
       -- resolved without an event, by the outbox alone: history still wants its terminal
       if event ~= '' and verb ~= 'q' and run[8] and redis.call('SETBIT', KEYS[9], o, 0) == 1 then
@@ -173,6 +176,7 @@ for g = 1, tonumber(ARGV[12]) do
       if attempt ~= '1' then redis.call('HSET', KEYS[10], o, attempt) end
       counts[verb] = counts[verb] + 1
     end
+    seen[o] = true
     if code then
       reply[#reply+1] = {g, j, code, recorded}
     elseif event ~= '' then

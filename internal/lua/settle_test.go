@@ -262,3 +262,18 @@ func TestSettleRequeueOfFreshRows(t *testing.T) {
 		wantEqual(t, "a span of one", len(g.members(g.keys.Due(0))), 1)
 	})
 }
+
+// A worker that names a row twice is told so, and changes nothing with it.
+func TestSettleTwiceInAGroup(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.started(4, 3, "a")
+		n := f.take(0, 3, long, "0-2")
+		r := f.runSettle(f.settleCall(group(Complete, n, 0, 0), group(Requeue, n, 1, 1), group(Fail, n), group(Complete, "", 1, 1)))
+		wantEqual(t, "reply", r, SettleReply{Outcome: "ok", Status: "running", Number: 11, Exceptions: []Exception{
+			{0, 1, 's', 0}, {1, 1, 's', 0}, {3, 1, 's', 0},
+		}})
+		wantEqual(t, "left", f.field(w.shard.Leases(), n+":n"), "1")
+		wantEqual(t, "no rows", w.renew(f.hold(n), f.hold(n, 2)), []string{"", "h"})
+	})
+}
