@@ -62,7 +62,7 @@ func (s Space) ShardOf(namespace, workflow string) int {
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write([]byte(workflow))
 	sum := h.Sum64()
-	return int((sum ^ sum>>32) % uint64(s.shards)) //nolint:gosec // below MaxShards
+	return int((sum ^ sum>>32) % uint64(s.shards))
 }
 
 // Shard names what a shard holds besides workflows and runs.

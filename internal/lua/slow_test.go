@@ -39,7 +39,7 @@ func (w *world) slow(r *testredis.Redis, f func(step func(f func()))) []string {
 					name = s.name
 				}
 			}
-			out = append(out, fmt.Sprintf("%v %v (processor %v)", name, time.Duration(e[2].(int64))*time.Microsecond, cpu))
+			out = append(out, fmt.Sprintf("%v %d µs (processor %v)", name, e[2], cpu))
 		}
 	})
 	return out

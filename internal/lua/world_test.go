@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -326,7 +327,7 @@ func (w *world) sweepCall(gap int64) Sweep {
 func (w *world) field(key, field string) string {
 	w.t.Helper()
 	v, err := w.rdb.HGet(w.ctx(), key, field).Result()
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		w.t.Fatal(err)
 	}
 	return v
