@@ -4,6 +4,7 @@ import (
 	"testing"
 )
 
+// Promise 8.
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

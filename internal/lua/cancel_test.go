@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// Promise 12: once it has returned, no row of the run is claimed.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -234,7 +234,7 @@ func (c *chance) renewSome(t *rapid.T) {
 }
 
 // Anything may happen in any order: after every step the books balance, no row is in two hands, and the first terminal
-// stands.
+// stands. Promises 3, 6, 11 and 12.
 func TestAnything(t *testing.T) {
 	t.Parallel()
 	// A check is thirty steps with all books read after each. Ask for more with -rapid.checks.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The step that resolves the last row closes the run, with the verdict that its counts make.
+// The step that resolves the last row closes the run, with the verdict that its counts make. Promise 10.
 func TestSettleCloses(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -46,6 +46,7 @@ func TestCommit(t *testing.T) {
 	})
 }
 
+// Promise 1: what is refused leaves nothing.
 func TestCommitRefuses(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

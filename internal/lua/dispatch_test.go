@@ -120,6 +120,7 @@ func TestDispatchRowsWithoutEvents(t *testing.T) {
 	})
 }
 
+// Promises 1 and 8: what is refused leaves everything as it was.
 func TestDispatchRefuses(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,13 +49,16 @@ func (f *fan) dumpAll() map[string]any {
 	return f.dump(names...)
 }
 
+// millis is an instant as Redis's clock gives it, in every notation but the scientific one.
+var millis = regexp.MustCompile(`^[12]\d{12}$`)
+
 // history reads the entries as 'id field value', without the time.
 func (f *fan) history() []string {
 	f.t.Helper()
 	var out []string
 	for _, e := range must(f.rdb.XRange(f.ctx(), f.wfKeys.History, "-", "+").Result())(f.t) {
-		if e.Values["t"] == nil {
-			f.t.Errorf("entry %s has no time", e.ID)
+		if t, _ := e.Values["t"].(string); !millis.MatchString(t) {
+			f.t.Errorf("entry %s has the time %q", e.ID, t)
 		}
 		delete(e.Values, "t")
 		var parts []string

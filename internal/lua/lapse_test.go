@@ -30,6 +30,7 @@ func (f *fan) rowsOf(l Lapsed) []int64 {
 	return out
 }
 
+// Promise 13.
 func TestLapse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

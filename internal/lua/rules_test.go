@@ -138,6 +138,9 @@ func TestWritesComeLast(t *testing.T) {
 					t.Errorf("%s stands above the line", m[1])
 				}
 			}
+			if _, last, ok := strings.Cut(after, "redis.pcall('PUBLISH'"); ok && call.MatchString(last) {
+				t.Error("PUBLISH is not the last call: an error of a later one would leave what was announced undone")
+			}
 			after = strings.TrimRight(after, "\n")
 			if i := strings.LastIndex(after, "\n"); i >= 0 {
 				if m := earlyReturn.FindString(after[:i]); m != "" {

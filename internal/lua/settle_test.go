@@ -51,6 +51,7 @@ var where = map[string]func(f *fan) (nonce string){
 }
 
 // What every verb does to a row that is anywhere, reported by the claim that had it, by another, or from outside.
+// Promise 6.
 func TestSettleEveryVerb(t *testing.T) {
 	t.Parallel()
 	const ok = "ok"

@@ -44,7 +44,8 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// After a gap, of sweeps or of the clock, every claim gets one more lease from then on.
+// After a gap, of sweeps or of the clock, every claim gets one more lease from then on. Promise 13: nobody
+// pays for leases that could not be renewed.
 func TestSweepAfterAGap(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
