@@ -179,6 +179,9 @@ type Granted struct {
 	Rows [][]Held
 	// Routes are those that were looked at, with the instant at which to look again; zero: nothing waits there.
 	Routes map[keys.Route]time.Time
+	// More are the indices of pairs that have rows left which are due, or may have. A claim may come back with
+	// no row and more: it only cleared away what was resolved.
+	More   []int
 	Broken []error // rows that were claimed but cannot be read; they come back when their lease lapses
 }
 
@@ -225,6 +228,9 @@ func (o *Redis) Take(ctx context.Context, shard int, lease time.Duration, pairs 
 	}
 	for _, c := range r.Pairs {
 		g.add(pairs[c.Pair], c, takers)
+		if at, err := strconv.ParseFloat(c.Next, 64); err == nil && at <= float64(r.Now) {
+			g.More = append(g.More, c.Pair)
+		}
 	}
 	return g, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/keys"
-	"github.com/umbelhq/umbel/internal/lua"
 )
 
 // storeWorker is the worker that claims through [Store] are made by.
@@ -44,17 +43,50 @@ type planned struct {
 }
 
 // claimInOrder claims in the order of [Compare]: it reads what is due, merges it, and claims of each run as
-// many rows as the merge took of it. Whoever claims at the same time may take some of them.
+// many rows as the merge took of it. Whoever claims at the same time may take some of them; it then reads again.
 func (o *Redis) claimInOrder(ctx context.Context, limit int, admits func(keys.Route) bool) ([]Row, error) {
 	if limit < 1 {
 		return nil, umbel.Invalid("limit", strconv.Itoa(limit), "must be at least 1")
 	}
+	var out []Row
+	for range maxCarve {
+		pairs, plan, err := o.plan(ctx, limit-len(out), admits)
+		if err != nil {
+			return out, err
+		}
+		before := len(out)
+		taken := make([]int, len(pairs))
+		visible := map[Key]time.Time{}
+		for _, r := range plan {
+			taken[r.pair]++
+			visible[r.Key()] = r.VisibleAfter
+		}
+		for i := range pairs {
+			rows, err := o.claimOf(ctx, pairs[i], taken[i])
+			for _, r := range rows {
+				r.VisibleAfter = visible[r.Key()]
+				out = append(out, r)
+			}
+			if err != nil {
+				return out, err
+			}
+		}
+		if len(out)-before >= len(plan) {
+			break
+		}
+	}
+	slices.SortStableFunc(out, Compare)
+	return out, nil
+}
+
+// plan reads which rows to claim, and of which pairs.
+func (o *Redis) plan(ctx context.Context, limit int, admits func(keys.Route) bool) ([]Pair, []planned, error) {
 	var pairs []Pair
 	var plan []planned
 	for shard := range o.space.Shards() {
 		ready, now, err := o.Ready(ctx, shard)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var routes []keys.Route
 		for _, r := range ready {
@@ -62,14 +94,17 @@ func (o *Redis) claimInOrder(ctx context.Context, limit int, admits func(keys.Ro
 				routes = append(routes, r.Route)
 			}
 		}
+		if len(routes) == 0 {
+			continue
+		}
 		found, err := o.Pairs(ctx, shard, routes, now, math.MaxInt32)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, p := range found {
 			rows, err := o.dueRows(ctx, p, now, limit)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			for _, r := range rows {
 				plan = append(plan, planned{Row: r, pair: len(pairs)})
@@ -78,42 +113,17 @@ func (o *Redis) claimInOrder(ctx context.Context, limit int, admits func(keys.Ro
 		}
 	}
 	slices.SortStableFunc(plan, func(a, b planned) int { return Compare(a.Row, b.Row) })
-	plan = plan[:min(limit, len(plan))]
-	taken := make([]int, len(pairs))
-	visible := map[Key]time.Time{}
-	for _, r := range plan {
-		taken[r.pair]++
-		visible[r.Key()] = r.VisibleAfter
-	}
-	var out []Row
-	for i := range pairs {
-		rows, err := o.claimOf(ctx, pairs[i], taken[i])
-		if err != nil {
-			return out, err
-		}
-		for _, r := range rows {
-			r.VisibleAfter = visible[r.Key()]
-			out = append(out, r)
-		}
-	}
-	slices.SortStableFunc(out, Compare)
-	return out, nil
+	return pairs, plan[:min(limit, len(plan))], nil
 }
 
 // claimOf claims up to n rows of a pair.
 func (o *Redis) claimOf(ctx context.Context, p Pair, n int) ([]Row, error) {
 	var out []Row
-	for n > 0 {
+	for more := true; more && n > 0; {
 		p.Most = min(n, MaxClaimRows)
 		g, err := o.Take(ctx, p.Run.Shard.Index, o.lease, []Pair{p}, []Taker{{Worker: storeWorker, Want: p.Most}})
 		if err != nil {
 			return out, err
-		}
-		if len(g.Broken) > 0 {
-			return out, o.broken("claim", p.Run.WorkflowID, p.Run.ID, errors.Join(g.Broken...))
-		}
-		if len(g.Rows[0]) == 0 {
-			return out, nil
 		}
 		for _, h := range g.Rows[0] {
 			q := p.Run.Routes[h.Route]
@@ -123,7 +133,11 @@ func (o *Redis) claimOf(ctx context.Context, p Pair, n int) ([]Row, error) {
 				Status: Claimed, Attempt: h.Tries, ClaimedAt: h.ClaimedAt,
 			})
 		}
+		if len(g.Broken) > 0 {
+			return out, o.broken("claim", p.Run.WorkflowID, p.Run.ID, errors.Join(g.Broken...))
+		}
 		n -= len(g.Rows[0])
+		more = len(g.More) > 0
 	}
 	return out, nil
 }
@@ -131,114 +145,61 @@ func (o *Redis) claimOf(ctx context.Context, p Pair, n int) ([]Row, error) {
 // dueRows reads up to limit rows of a pair that are due.
 func (o *Redis) dueRows(ctx context.Context, p Pair, now time.Time, limit int) ([]Row, error) {
 	k := p.Run.Keys
-	var due *redis.ZSliceCmd
-	var holes, resolved *redis.StringCmd
-	err := o.scripts.Retry(ctx, func() error {
-		_, err := o.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			due = pipe.ZRangeByScoreWithScores(ctx, k.Due(p.Index), &redis.ZRangeBy{
-				Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: int64(limit),
-			})
-			holes = pipe.HGet(ctx, k.Record(), "holes")
-			return nil
-		})
-		if errors.Is(err, redis.Nil) {
-			err = nil
-		}
-		if n, _ := holes.Int64(); n > 0 && err == nil {
-			resolved = o.rdb.Get(ctx, k.Resolved())
-			err = resolved.Err()
-		}
-		return err
-	})
+	bits, err := o.holes(ctx, p.Run)
 	if err != nil {
-		return nil, o.fail("read due rows", err)
+		return nil, err
 	}
-	var bits string
-	if resolved != nil {
-		bits = resolved.Val()
-	}
-	open := func(ordinal int64) bool {
-		return ordinal/8 >= int64(len(bits)) || bits[ordinal/8]>>(7-ordinal%8)&1 == 0
-	}
+	by := redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: int64(limit)}
 	var out []Row
-	for _, z := range due.Val() {
-		s, _ := z.Member.(string)
-		m, err := parseMember(s, z.Score)
+	for ; ; by.Offset += by.Count {
+		var due []redis.Z
+		err := o.scripts.Retry(ctx, func() (err error) {
+			due, err = o.rdb.ZRangeByScoreWithScores(ctx, k.Due(p.Index), &by).Result()
+			return err
+		})
 		if err != nil {
-			return nil, o.broken("read due rows", p.Run.WorkflowID, p.Run.ID, err)
+			return nil, o.fail("read due rows", err)
 		}
-		for ordinal := m.first; ordinal <= m.last && len(out) < limit; ordinal++ {
-			if open(ordinal) {
+		for _, z := range due {
+			s, _ := z.Member.(string)
+			m, err := parseMember(s, z.Score)
+			if err != nil {
+				return nil, o.broken("read due rows", p.Run.WorkflowID, p.Run.ID, err)
+			}
+			for ordinal := m.first; ordinal <= m.last && len(out) < limit; ordinal++ {
+				if m.fresh && bits.has(ordinal) {
+					continue
+				}
 				out = append(out, Row{
 					Namespace: p.Run.Namespace, WorkflowID: p.Run.WorkflowID, Ordinal: ordinal, VisibleAfter: m.visible(),
 				})
 			}
 		}
+		if len(out) == limit || int64(len(due)) < by.Count {
+			return out, nil
+		}
 	}
-	return out, nil
 }
 
-// Complete implements [Store].
-func (o *Redis) Complete(ctx context.Context, k Key) error {
-	return o.change(ctx, "complete", k, lua.Complete, lua.Item{})
+// bitmap is a set of ordinals as Redis keeps it.
+type bitmap string
+
+func (b bitmap) has(ordinal int64) bool {
+	return ordinal/8 < int64(len(b)) && b[ordinal/8]>>(7-ordinal%8)&1 == 1
 }
 
-// Fail implements [Store].
-func (o *Redis) Fail(ctx context.Context, k Key) error {
-	return o.change(ctx, "fail", k, lua.Fail, lua.Item{})
-}
-
-// Cancel implements [Store].
-func (o *Redis) Cancel(ctx context.Context, k Key) error {
-	return o.change(ctx, "cancel", k, lua.CancelIt, lua.Item{})
-}
-
-// Retry implements [Store].
-func (o *Redis) Retry(ctx context.Context, k Key, attempt int, visible time.Time) error {
-	if attempt < 0 || attempt > umbel.MaxAttempts {
-		return umbel.Invalid("attempt", strconv.Itoa(attempt), "must be from 0 to "+strconv.Itoa(umbel.MaxAttempts))
-	}
-	due, err := dueAt(visible)
-	if err != nil {
+// holes reads which ordinals are resolved, if some may be within spans.
+func (o *Redis) holes(ctx context.Context, run *Run) (bitmap, error) {
+	var bits string
+	err := o.scripts.Retry(ctx, func() error {
+		n, err := o.rdb.HGet(ctx, run.Keys.Record(), "holes").Int64()
+		if err == nil && n > 0 {
+			bits, err = o.rdb.Get(ctx, run.Keys.Resolved()).Result()
+		}
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
 		return err
-	}
-	return o.change(ctx, "retry", k, lua.Requeue, lua.Item{Due: due, Tries: strconv.Itoa(attempt)})
-}
-
-// dueAt is an instant as scripts want it: 0 for now.
-func dueAt(visible time.Time) (int64, error) {
-	if visible.IsZero() {
-		return 0, nil
-	}
-	ms := CeilMilli(visible).UnixMilli()
-	if ms <= 0 {
-		return 0, umbel.Invalid("visible_after", visible.Format(time.RFC3339), "must be after 1970")
-	}
-	return ms, nil
-}
-
-// Rearm implements [Store].
-func (o *Redis) Rearm(ctx context.Context, rows []Row) error {
-	for _, r := range rows {
-		if err := r.Key().validate(); err != nil {
-			return err
-		}
-		if _, err := dueAt(r.VisibleAfter); err != nil {
-			return err
-		}
-	}
-	for _, r := range rows {
-		run, err := o.lookup(ctx, r.Key())
-		if err != nil {
-			return err
-		}
-		if run == nil || r.RunID != "" && r.RunID != run.ID {
-			continue
-		}
-		due, _ := dueAt(r.VisibleAfter)
-		if err := o.change(ctx, "rearm", r.Key(), lua.Requeue, lua.Item{Due: due}); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
+	return bitmap(bits), o.fail("read due rows", err)
 }
