@@ -59,7 +59,7 @@ func (p *poll) admits(r keys.Route) bool {
 
 func newClaimer(s *Server) *claimer {
 	c := &claimer{s: s}
-	c.deliver = &deliverer{s: s, kick: make(chan struct{}, 1), nonces: map[int][]string{}}
+	c.deliver = &deliverer{s: s, claims: map[string]*delivered{}}
 	for i := range s.rows.Space().Shards() {
 		c.shards = append(c.shards, &claimShard{
 			c: c, index: i, kick: make(chan struct{}, 1), due: map[keys.Route]time.Time{}, stale: true,
@@ -151,7 +151,6 @@ func newPoll(r umbel.PollRequest) *poll {
 // polled is the reply that hands out rows.
 func (s *Server) polled(rows []outbox.Held) umbel.PollReply {
 	reply := umbel.PollReply{Rows: make([]umbel.ClaimedRow, 0, len(rows))}
-	var nonce string
 	for _, h := range rows {
 		row, err := s.claimed(h)
 		if err != nil {
@@ -159,10 +158,7 @@ func (s *Server) polled(rows []outbox.Held) umbel.PollReply {
 				"workflow", h.Run.WorkflowID, "row", h.Ordinal, "err", err)
 		}
 		reply.Rows = append(reply.Rows, row)
-		if h.Nonce != nonce {
-			nonce = h.Nonce
-			s.claimer.deliver.add(h.Run.Shard.Index, nonce)
-		}
+		s.claimer.deliver.add(h.Run.Shard.Index, h.Nonce)
 	}
 	if len(rows) > 0 {
 		s.claimer.holds()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
@@ -12,39 +13,78 @@ import (
 )
 
 // deliverer marks claims whose rows have reached their worker, one write per claim, off the path. A claim that
-// is not marked when it lapses costs no attempt: its server died before the worker had it.
+// is not marked when it lapses costs no attempt: its server died before the worker had it. The next claim of
+// such rows is made as a marked one, so that a row which kills server and worker alike cannot do so for ever.
+//
+// Most claims are reported within markAfter, and then need no mark.
 type deliverer struct {
-	s    *Server
-	kick chan struct{}
+	s *Server
 
 	mu     sync.Mutex
-	nonces map[int][]string // by shard
+	claims map[string]*delivered // by nonce
 }
 
+type delivered struct {
+	shard int
+	rows  int // that this server has not seen reported
+	young bool
+}
+
+// markAfter is how long a claim is left alone: far below any lease, far above what a quick handler takes.
+const markAfter = 100 * time.Millisecond
+
+// add notes a row that is handed to a worker.
 func (d *deliverer) add(shard int, nonce string) {
 	d.mu.Lock()
-	d.nonces[shard] = append(d.nonces[shard], nonce)
-	d.mu.Unlock()
-	select {
-	case d.kick <- struct{}{}:
-	default:
+	defer d.mu.Unlock()
+	c := d.claims[nonce]
+	if c == nil {
+		c = &delivered{shard: shard, young: true}
+		d.claims[nonce] = c
 	}
+	c.rows++
+}
+
+// done notes a row that was reported.
+func (d *deliverer) done(nonce string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.claims[nonce]; c != nil {
+		if c.rows--; c.rows <= 0 {
+			delete(d.claims, nonce)
+		}
+	}
+}
+
+// due takes the claims that are to be marked, by shard.
+func (d *deliverer) due() map[int][]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := map[int][]string{}
+	for nonce, c := range d.claims {
+		if c.young {
+			c.young = false
+			continue
+		}
+		out[c.shard] = append(out[c.shard], nonce)
+		delete(d.claims, nonce)
+	}
+	return out
 }
 
 // maxDeliver bounds the claims of one script.
 const maxDeliver = 500
 
 func (d *deliverer) run(ctx context.Context) {
+	tick := time.NewTicker(markAfter)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.kick:
+		case <-tick.C:
 		}
-		d.mu.Lock()
-		batch := d.nonces
-		d.nonces = map[int][]string{}
-		d.mu.Unlock()
+		batch := d.due()
 		for _, shard := range slices.Sorted(maps.Keys(batch)) {
 			for part := range slices.Chunk(batch[shard], maxDeliver) {
 				if err := d.s.rows.Delivered(ctx, shard, part); err != nil && ctx.Err() == nil {

@@ -49,7 +49,7 @@ func (s *Server) Describe(ctx context.Context, r umbel.DescribeRequest) (umbel.D
 		return umbel.DescribeReply{}, named("describe", r.WorkflowID, err)
 	}
 	var reply umbel.DescribeReply
-	err = s.await(ctx, "describe", run.ID, r.Wait, func() (bool, error) {
+	err = s.await(ctx, "describe", run.ID, true, r.Wait, func() (bool, error) {
 		st, err := s.rows.Standing(ctx, run)
 		reply = umbel.DescribeReply{
 			WorkflowID: run.WorkflowID, RunID: run.ID, Status: st.Status, Counts: st.Counts,
@@ -82,7 +82,7 @@ func (s *Server) Results(ctx context.Context, r umbel.ResultsRequest) (umbel.Res
 		read = s.history.Ordered
 	}
 	from := r.Cursor
-	err = s.await(ctx, "results", run.ID, r.Wait, func() (bool, error) {
+	err = s.await(ctx, "results", run.ID, false, r.Wait, func() (bool, error) {
 		// whether the run is closed is read first: what is recorded after that is another page's
 		st, err := s.rows.Standing(ctx, run)
 		if err != nil {
@@ -129,7 +129,7 @@ func (s *Server) Cancel(ctx context.Context, r umbel.CancelRequest) (umbel.Cance
 	} else {
 		reply.Cancelled, err = s.history.Cancel(ctx, run, r.Reason)
 	}
-	s.watchers.notify(run.ID)
+	s.watchers.notify(run.ID, true)
 	return reply, named("cancel", r.WorkflowID, err)
 }
 

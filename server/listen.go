@@ -82,6 +82,6 @@ func (s *Server) hear(msg string) {
 			s.claimer.shards[n].hint(r, time.UnixMicro(int64(ms*1000)))
 		}
 	case "c":
-		s.watchers.notify(umbel.RunID(rest))
+		s.watchers.notify(umbel.RunID(rest), true)
 	}
 }

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/umbelhq/umbel"
@@ -123,6 +125,8 @@ func (r *reporter) next() [][]*pending {
 	r.queue = rest
 	out := make([][]*pending, len(order))
 	for i, l := range order {
+		// the script sets the bits of neighbours in one piece
+		slices.SortFunc(l.rows, func(a, b *pending) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 		out[i] = l.rows
 	}
 	return out
@@ -154,11 +158,12 @@ func (r *reporter) settle(ctx context.Context, batches [][]*pending) {
 			if errs[i] != nil {
 				p.answer(history.Answer{}, errs[i])
 			} else {
+				r.s.claimer.deliver.done(p.Nonce)
 				p.answer(answers[i].Rows[j], nil)
 			}
 		}
 		if errs[i] == nil {
-			r.s.watchers.notify(rows[0].run.ID)
+			r.s.watchers.notify(rows[0].run.ID, answers[i].Closed != "")
 		}
 	}
 }

@@ -56,7 +56,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, cfg Config) (*Server, 
 	s := &Server{
 		cfg: cfg, log: cfg.logger(), rdb: rdb, rows: rows, history: history.NewRedis(rows), closed: make(chan struct{}),
 	}
-	s.watchers.waiting = map[umbel.RunID][]chan struct{}{}
+	s.watchers.waiting = map[umbel.RunID][]watcher{}
 	if err := s.agreeOnLease(ctx); err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (s *Server) lapse(ctx context.Context, shard int, claims []outbox.Lease) er
 			if !answers[i].Live && len(batches[i].Rows) > 0 {
 				s.log.Info("lease expired", "workflow", batches[i].Run.WorkflowID, "worker", batches[i].Rows[0].Worker,
 					"rows", len(batches[i].Rows))
-				s.watchers.notify(batches[i].Run.ID)
+				s.watchers.notify(batches[i].Run.ID, answers[i].Closed != "")
 			}
 		}
 	}

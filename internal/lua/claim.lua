@@ -49,7 +49,11 @@ local function take(at, run, need)
   local k, holes = tonumber(run[2]), tonumber(run[3] or '0')
   local large, n = run[4], 0
   local got, gone, singles, rest, score, skipped, last = {}, {}, {}, nil, nil, 0, nil
-  local due = redis.call('ZRANGEBYSCORE', KEYS[at+3], '-inf', now, 'WITHSCORES', 'LIMIT', 0, need)
+  -- by rank, since Redis builds a reply by score in pieces of 16 KB; mostly the first member is all that is needed
+  local due = redis.call('ZRANGE', KEYS[at+3], 0, 0, 'WITHSCORES')
+  if due[1] and (string.sub(due[1], 9, 9) == 'r' or holes > 0 or string.sub(due[1], 10) - string.sub(due[1], 1, 8) < need - 1) then
+    due = redis.call('ZRANGE', KEYS[at+3], 0, need - 1, 'WITHSCORES')
+  end
   local function fits(o)
     local c = (o - o % k) / k
     if c ~= last then
@@ -65,6 +69,7 @@ local function take(at, run, need)
     return true
   end
   for i = 1, #due, 2 do
+    if tonumber(due[i+1]) > now then break end
     local m = due[i]
     local a = tonumber(string.sub(m, 1, 8))
     if string.sub(m, 9, 9) == 'r' then
@@ -73,7 +78,21 @@ local function take(at, run, need)
       got[n], singles[#singles+1], gone[#gone+1] = a, a, m
     else
       local b, o = tonumber(string.sub(m, 10)), a
-      while o <= b and n < need do
+      if holes == 0 and not large then
+        -- the usual case, without a look at every row: as many as the chunks allow that may still be read
+        local c = (a - a % k) / k
+        local from = c == last and 1 or 0
+        local upto = math.min(b, a + need - n - 1, (c + from + chunks_left) * k - 1)
+        if upto >= a then
+          last, chunks_left = (upto - upto % k) / k, chunks_left - ((upto - upto % k) / k - c + 1 - from)
+          for x = a, upto do
+            n = n + 1
+            got[n] = x
+          end
+          o, taken_any = upto + 1, true
+        end
+      end
+      while o <= b and n < need and (holes > 0 or large) do
         if holes > 0 and redis.call('GETBIT', KEYS[at+6], o) == 1 then
           -- a resolved row within the span: to the next byte with an open one, in one step
           if steps_left == 0 then break end
@@ -102,7 +121,6 @@ end
 
 local reply, touched, routes, lease = {'ok', now, {}}, {}, {}, tonumber(ARGV[1])
 -- WRITES
-redis.call('ZREM', KEYS[3], '') -- takes nothing; a full Redis refuses a script whose first write adds
 for i = 1, npairs do
   local ap, at = 6 + 4 * (i - 1), 4 + 6 * (i - 1)
   local need = 0
@@ -121,6 +139,9 @@ for i = 1, npairs do
     redis.call('ZREM', KEYS[at+3], unpack(gone))
     if rest then redis.call('ZADD', KEYS[at+3], score, rest) end
   end
+  if i == 1 and #gone == 0 then
+    redis.call('ZREM', KEYS[3], '') -- takes nothing; a full Redis refuses a script whose first write adds
+  end
   if skipped > 0 then redis.call('HINCRBY', KEYS[at+1], 'holes', -skipped) end
   local claims, set, j = {}, {}, 1
   while j <= #got do
@@ -129,10 +150,11 @@ for i = 1, npairs do
     local nonce = ARGV[aw] .. string.format('%02d', i)
     local route = string.format('%02d', tonumber(ARGV[ap+2]))
     local upto, fresh = math.min(#got, j + want[poll] - 1), 'C00' .. route .. nonce
-    local spans, a = {}, got[j]
+    local spans, a, delivered = {}, got[j], '0'
     for x = j, upto do
       local o, old = got[x], records[got[x]]
-      set[#set+1] = o
+      if old and string.sub(old, 6, 6) == 'u' then delivered = '1' end
+      set[#set+1] = string.format('%d', o)
       set[#set+1] = old and 'C' .. string.sub(old, 2, 3) .. route .. nonce .. string.sub(old, 32) or fresh
       if x == upto or got[x+1] ~= o + 1 then
         spans[#spans+1] = a .. '-' .. o
@@ -141,7 +163,7 @@ for i = 1, npairs do
       if #set == 1000 then redis.call('HSET', KEYS[at+2], unpack(set)) set = {} end
     end
     local list = table.concat(spans, ',')
-    redis.call('HSET', KEYS[4], nonce, string.format('0%09d%013d%s', lease, now, route) .. ARGV[aw+2] .. '\n' .. ARGV[ap] .. '\n' .. list,
+    redis.call('HSET', KEYS[4], nonce, delivered .. string.format('%09d%013d%s', lease, now, route) .. ARGV[aw+2] .. '\n' .. ARGV[ap] .. '\n' .. list,
       nonce .. ':n', upto - j + 1)
     redis.call('ZADD', KEYS[3], now + lease, nonce)
     claims[#claims+1], claims[#claims+2] = poll, list
@@ -153,7 +175,7 @@ for i = 1, npairs do
     count_pending(KEYS[2], ARGV[ap+1], -#got)
   end
   -- when the run is to be looked at again: at its next row, or behind the others if that is due
-  local nxt = run[1] == 'running' and redis.call('ZRANGE', KEYS[at+3], 0, 0, 'WITHSCORES')[2] or ''
+  local nxt = score or run[1] == 'running' and redis.call('ZRANGE', KEYS[at+3], 0, 0, 'WITHSCORES')[2] or ''
   if nxt == '' then
     redis.call('ZREM', KEYS[at+4], ARGV[ap])
   else

@@ -105,13 +105,13 @@ var (
 
 // writes are the commands that scripts use and that change something.
 var writes = []string{
-	"HSET", "HDEL", "HINCRBY", "ZADD", "ZREM", "XADD", "PERSIST", "PEXPIRE", "RENAME", "UNLINK", "SETBIT", "BITOP",
+	"HSET", "HDEL", "HINCRBY", "ZADD", "ZREM", "XADD", "PERSIST", "PEXPIRE", "RENAME", "UNLINK", "SETBIT", "SETRANGE", "BITOP",
 	"ZUNIONSTORE", "PUBLISH",
 }
 
 // reads are those that change nothing.
 var reads = []string{
-	"HGET", "HMGET", "HEXISTS", "HSTRLEN", "HSCAN", "ZSCORE", "ZRANGE", "ZRANGEBYSCORE", "GETBIT", "BITPOS", "EXISTS",
+	"HGET", "HMGET", "HEXISTS", "HSTRLEN", "HSCAN", "ZSCORE", "ZRANGE", "ZRANGEBYSCORE", "GETBIT", "GETRANGE", "BITPOS", "EXISTS",
 	"XRANGE", "TIME",
 }
 

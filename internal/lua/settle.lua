@@ -111,6 +111,32 @@ local function leave(o, rec, r, span)
   return r
 end
 
+-- mark sets the bits of ordinals that ascend; those that lie close together in one piece
+local function mark(key, list)
+  local i = 1
+  while i <= #list do
+    local first = (list[i] - list[i] % 8) / 8
+    local j, last = i, first
+    while list[j+1] do
+      local byte = (list[j+1] - list[j+1] % 8) / 8
+      if byte < last or byte - last > 8 or byte - first > 255 then break end
+      j, last = j + 1, byte
+    end
+    if j - i < 3 then
+      for x = i, j do redis.call('SETBIT', key, list[x], 1) end
+    else
+      local bytes = {string.byte(redis.call('GETRANGE', key, first, last), 1, -1)}
+      for x = #bytes + 1, last - first + 1 do bytes[x] = 0 end
+      for x = i, j do
+        local at, bit = (list[x] - list[x] % 8) / 8 - first + 1, 2 ^ (7 - list[x] % 8)
+        if bytes[at] % (2 * bit) < bit then bytes[at] = bytes[at] + bit end
+      end
+      redis.call('SETRANGE', key, first, string.char(unpack(bytes)))
+    end
+    i = j + 1
+  end
+end
+
 local function attempt_of(o)
   if redis.call('GETBIT', KEYS[7], o) == 1 or redis.call('GETBIT', KEYS[8], o) == 1 then return 0 end
   return tonumber(redis.call('HGET', KEYS[10], o) or '1')
@@ -124,8 +150,10 @@ local function requeue(i, o, rec, holder, route)
   if at <= 0 then at = now - at end
   local tries = ARGV[i+3] ~= '' and string.format('%02d', tonumber(ARGV[i+3])) or rec and string.sub(rec, 2, 3) or '00'
   local err = ARGV[i+4] ~= '' and ARGV[i+4] or rec and string.sub(rec, 32) or ''
-  set[#set+1] = o
-  set[#set+1] = 'P' .. tries .. string.format('%02d', r) .. string.rep('-', 26) .. err
+  set[#set+1] = ARGV[i]
+  -- a claim that lapsed undelivered cost no attempt; should the next one lapse, it does: its rows may be to blame
+  local mark = nonce ~= '' and ARGV[i+1] == '' and 'u' or '-'
+  set[#set+1] = 'P' .. tries .. string.format('%02d', r) .. mark .. string.rep('-', 25) .. err
   redis.call('ZADD', KEYS[15+2*r], at, string.format('%08dr', o))
   pending[r] = (pending[r] or 0) + 1
   due[r] = math.min(due[r] or at, at)
@@ -136,7 +164,8 @@ local p = 13 + routes
 for g = 1, tonumber(ARGV[12]) do
   local verb, holder, attempt, route, count = ARGV[p], ARGV[p+1], ARGV[p+2], tonumber(ARGV[p+3]), tonumber(ARGV[p+5])
   local width, preamble = verb == 'q' and 6 or 2, false
-  local ids, seen = {}, {}
+  local ids, seen, ended, mute = {}, {}, {}, {}
+  local untouched = 'C' .. string.format('%02d%02d', tonumber(attempt) - 1, route) .. holder -- most rows' record
   for j = 1, count do
     local i = p + 6 + width * (j - 1)
     ids[j] = ARGV[i]
@@ -145,7 +174,8 @@ for g = 1, tonumber(ARGV[12]) do
   for j = 1, count do
     local i = p + 6 + width * (j - 1)
     local o, rec, event, code, recorded = tonumber(ARGV[i]), records[j], ARGV[i+1], nil, 0
-    local held = rec and holder ~= '' and string.sub(rec, 6, 31) == holder and string.sub(rec, 1, 1) == 'C'
+    local held = rec and holder ~= '' and
+      (rec == untouched or string.sub(rec, 6, 31) == holder and string.sub(rec, 1, 1) == 'C')
     if held then heard[holder] = true end
     local resolved = not held and (not rec or verb ~= 'q') and redis.call('GETBIT', KEYS[5], o) == 1
     if o >= n then
@@ -165,14 +195,9 @@ for g = 1, tonumber(ARGV[12]) do
       if not requeue(i, o, rec, holder, route) then code = 'v' end
     else
       if held then left[holder] = (left[holder] or 0) + 1 else leave(o, rec, route) end
-      if rec then gone[#gone+1] = o end
-      redis.call('SETBIT', KEYS[5], o, 1)
-      if verb == 'f' then redis.call('SETBIT', KEYS[6], o, 1) elseif verb == 'x' then redis.call('SETBIT', KEYS[7], o, 1) end
-      if event == '' then
-        redis.call('SETBIT', KEYS[9], o, 1)
-        run[8] = '1'
-        redis.call('HSET', KEYS[1], 'muted', 1)
-      end
+      if rec then gone[#gone+1] = ids[j] end
+      ended[#ended+1] = o
+      if event == '' then mute[#mute+1] = o end
       if attempt ~= '1' then redis.call('HSET', KEYS[10], o, attempt) end
       counts[verb] = counts[verb] + 1
     end
@@ -183,6 +208,13 @@ for g = 1, tonumber(ARGV[12]) do
       if not preamble then blobs[#blobs+1], preamble = ARGV[p+4], true end
       blobs[#blobs+1], events = event, events + (verb == 'q' and 2 or 1)
     end
+  end
+  mark(KEYS[5], ended)
+  if verb == 'f' then mark(KEYS[6], ended) elseif verb == 'x' then mark(KEYS[7], ended) end
+  if #mute > 0 then
+    mark(KEYS[9], mute)
+    run[8] = '1'
+    redis.call('HSET', KEYS[1], 'muted', 1)
   end
   if #gone > 0 then redis.call('HDEL', KEYS[4], unpack(gone)) end
   if #set > 0 then redis.call('HSET', KEYS[4], unpack(set)) end
