@@ -217,7 +217,7 @@ func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(
 				return
 			}
 			for i, it := range items {
-				r := run.Routes[it.Route]
+				r := it.On
 				if at := e.first + 2*(ordinals[i]-first); at >= from {
 					if !yield(umbel.Event{
 						Seq: at, Type: umbel.ActivityScheduled, At: e.at, TaskQueue: r.TaskQueue, Node: r.Node,

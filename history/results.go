@@ -149,7 +149,7 @@ func result(e umbel.Event) umbel.Result[umbel.Payload] {
 
 // describe adds what is known of the rows: type and key, and the inputs if they are asked for.
 func (h *Redis) describe(ctx context.Context, run *outbox.Run, rs []umbel.Result[umbel.Payload], inputs bool) error {
-	if len(run.Routes) == 1 && !run.Keyed && !inputs {
+	if run.Served && len(run.Routes) == 1 && !run.Keyed && !inputs {
 		for i := range rs {
 			rs[i].Type = run.Routes[0].Type
 		}
@@ -166,7 +166,7 @@ func (h *Redis) describe(ctx context.Context, run *outbox.Run, rs []umbel.Result
 			return err
 		}
 		for i, it := range items {
-			part[i].Type, part[i].Key = run.Routes[it.Route].Type, it.Key
+			part[i].Type, part[i].Key = it.On.Type, it.Key
 			if inputs {
 				part[i].Input = it.Input
 			}

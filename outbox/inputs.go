@@ -7,11 +7,13 @@ import (
 	"strconv"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/keys"
 )
 
 // Item is what was staged for a row.
 type Item struct {
-	Route int
+	Route int        // its number in the run
+	On    keys.Route // the same
 	Key   string
 	Input umbel.Payload
 }
@@ -19,7 +21,7 @@ type Item struct {
 // Items reads what was staged for rows of a run, by ordinal, in the order asked for. Inputs that have a field
 // of their own are read only if large is set.
 func (o *Redis) Items(ctx context.Context, run *Run, ordinals []int64, large bool) ([]Item, error) {
-	rd := chunkReader{rows: run.ChunkRows, shared: run.ContentType, chunks: map[int64]string{}, at: -1}
+	rd := run.reader()
 	var numbers []int64
 	for _, n := range ordinals {
 		numbers = append(numbers, n/run.ChunkRows)
@@ -52,10 +54,15 @@ func (o *Redis) Items(ctx context.Context, run *Run, ordinals []int64, large boo
 			}
 			in.payload.Data = []byte(vals[0])
 		}
+		if in.route >= len(run.Routes) { // the run has grown since it was read
+			if run, err = o.Reload(ctx, run); err != nil {
+				return nil, err
+			}
+		}
 		if in.route >= len(run.Routes) {
 			return nil, o.broken("read inputs", run.WorkflowID, run.ID, fmt.Errorf("ordinal %d is on route %d of %d", ordinal, in.route, len(run.Routes)))
 		}
-		out[i] = Item{Route: in.route, Key: in.key, Input: in.payload}
+		out[i] = Item{Route: in.route, On: run.Routes[in.route], Key: in.key, Input: in.payload}
 	}
 	return out, nil
 }
@@ -70,17 +77,4 @@ func (o *Redis) fields(ctx context.Context, run *Run, fields []string) ([]string
 		return err
 	})
 	return out, o.fail("read inputs", err)
-}
-
-// RouteOf reads the number of a row's route.
-func (o *Redis) RouteOf(ctx context.Context, run *Run, ordinal int64) (int, error) {
-	n, err := o.Rows(ctx, run.Namespace, run.WorkflowID, run.ID)
-	if err != nil || ordinal >= n {
-		return 0, err // the step itself says that there is no such row
-	}
-	items, err := o.Items(ctx, run, []int64{ordinal}, false)
-	if err != nil {
-		return 0, err
-	}
-	return items[0].Route, nil
 }

@@ -12,36 +12,81 @@ import (
 	"github.com/umbelhq/umbel"
 )
 
-// view is how a row stands, read in one transaction.
+// view is how a row stands.
 type view struct {
+	ordinal int64
 	status  Status // "" if there is no such row
-	attempt int    // that was recorded, from 1; terminal rows only
+	attempt int    // that was recorded, from 1; 0 if it was cancelled. Terminal rows only
 	tries   int
 	route   int
 	fresh   bool
+	nonce   string
+	in      input // without the bytes of a large one
+	// Where the row waits, or since when it is held: set by locate.
 	span    string // that the fresh row is in
 	visible time.Time
-	nonce   string
 	claimed time.Time
-	in      input
 }
 
-// peek reads a row by ordinal, in constant time but for a fresh row's span, which is searched for.
-func (o *Redis) peek(ctx context.Context, run *Run, ordinal int64) (view, error) {
-	var v view
+const (
+	peekRows = 500     // of one read
+	peekBits = 1 << 15 // how far apart the ordinals of one read may be
+)
+
+// peek reads how rows stand: each page of neighbours in one transaction, in constant time a row.
+func (o *Redis) peek(ctx context.Context, run *Run, ordinals ...int64) ([]view, error) {
+	out := make([]view, 0, len(ordinals))
+	for len(ordinals) > 0 {
+		first, n := ordinals[0], 1
+		for n < min(len(ordinals), peekRows) && ordinals[n] >= first && ordinals[n]-first < peekBits {
+			n++
+		}
+		page, err := o.peekPage(ctx, run, ordinals[:n])
+		if err != nil {
+			return nil, err
+		}
+		out, ordinals = append(out, page...), ordinals[n:]
+	}
+	return out, nil
+}
+
+// bitmaps are those that say how an ordinal was resolved, in the order of the indices below.
+func bitmaps(run *Run) []string {
 	k := run.Keys
-	var n, rec, attempt, chunk, large *redis.StringCmd
-	var bits [4]*redis.IntCmd
+	return []string{k.Resolved(), k.Failed(), k.Cancelled(), k.Rest()}
+}
+
+const (
+	bitResolved = iota
+	bitFailed
+	bitCancelled
+	bitRest
+)
+
+func (o *Redis) peekPage(ctx context.Context, run *Run, ordinals []int64) ([]view, error) {
+	fields, chunks, rd := make([]string, len(ordinals)), []string(nil), run.reader()
+	first, last := ordinals[0], ordinals[0]
+	for i, n := range ordinals {
+		fields[i] = strconv.FormatInt(n, 10)
+		last = max(last, n)
+		if _, ok := rd.chunks[n/run.ChunkRows]; !ok {
+			rd.chunks[n/run.ChunkRows] = ""
+			chunks = append(chunks, strconv.FormatInt(n/run.ChunkRows, 10))
+		}
+	}
+	names := bitmaps(run)
+	bits := make([]*redis.StringCmd, len(names))
+	var n *redis.StringCmd
+	var recs, attempts, inputs *redis.SliceCmd
 	err := o.scripts.Retry(ctx, func() error {
 		_, err := o.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			n = p.HGet(ctx, k.Record(), "n")
-			for i, key := range []string{k.Resolved(), k.Failed(), k.Cancelled(), k.Rest()} {
-				bits[i] = p.GetBit(ctx, key, ordinal)
+			n = p.HGet(ctx, run.Keys.Record(), "n")
+			for i, key := range names {
+				bits[i] = p.GetRange(ctx, key, first/8, last/8)
 			}
-			rec = p.HGet(ctx, k.Rows(), strconv.FormatInt(ordinal, 10))
-			attempt = p.HGet(ctx, k.Attempts(), strconv.FormatInt(ordinal, 10))
-			chunk = p.HGet(ctx, k.Inputs(), strconv.FormatInt(ordinal/run.ChunkRows, 10))
-			large = p.HGet(ctx, k.Inputs(), "b"+strconv.FormatInt(ordinal, 10))
+			recs = p.HMGet(ctx, run.Keys.Rows(), fields...)
+			attempts = p.HMGet(ctx, run.Keys.Attempts(), fields...)
+			inputs = p.HMGet(ctx, run.Keys.Inputs(), chunks...)
 			return nil
 		})
 		if errors.Is(err, redis.Nil) {
@@ -50,119 +95,74 @@ func (o *Redis) peek(ctx context.Context, run *Run, ordinal int64) (view, error)
 		return err
 	})
 	if err != nil {
-		return v, o.fail("read row", err)
+		return nil, o.fail("read row", err)
 	}
-	if rows, _ := n.Int64(); ordinal >= rows {
-		return v, nil
+	for i, v := range inputs.Val() {
+		number, _ := strconv.ParseInt(chunks[i], 10, 64)
+		rd.chunks[number], _ = v.(string)
 	}
-	rd := chunkReader{
-		rows: run.ChunkRows, shared: run.ContentType, chunks: map[int64]string{ordinal / run.ChunkRows: chunk.Val()}, at: -1,
+	rows, _ := n.Int64() // absent is 0
+	out := make([]view, len(ordinals))
+	for i, ordinal := range ordinals {
+		out[i].ordinal = ordinal
+		if ordinal >= rows {
+			continue
+		}
+		var how [4]bool
+		for b, c := range bits {
+			how[b] = bitmap(c.Val()).has(ordinal - first/8*8)
+		}
+		rec, _ := recs.Val()[i].(string)
+		attempt, _ := attempts.Val()[i].(string)
+		if err := out[i].decode(rd, how, rec, attempt); err != nil {
+			return nil, o.broken("read row", run.WorkflowID, run.ID, fmt.Errorf("ordinal %d: %w", ordinal, err))
+		}
 	}
-	if v.in, err = rd.input(ordinal); err != nil {
-		return v, o.broken("read row", run.WorkflowID, run.ID, fmt.Errorf("ordinal %d: %w", ordinal, err))
-	}
-	if v.in.large {
-		v.in.payload.Data = []byte(large.Val())
+	return out, nil
+}
+
+// reader is an empty reader of a run's chunks.
+func (r *Run) reader() *chunkReader {
+	return &chunkReader{rows: r.ChunkRows, shared: r.ContentType, chunks: map[int64]string{}, at: -1}
+}
+
+// decode makes a view of a row that exists.
+func (v *view) decode(rd *chunkReader, how [4]bool, rec, attempt string) (err error) {
+	if v.in, err = rd.input(v.ordinal); err != nil {
+		return err
 	}
 	v.route = v.in.route
 	switch {
-	case bits[0].Val() == 1:
+	case how[bitResolved]:
 		v.status, v.attempt = Done, 1
-		if s := attempt.Val(); s != "" {
-			v.attempt, _ = strconv.Atoi(s)
+		if attempt != "" {
+			v.attempt, _ = strconv.Atoi(attempt)
 		}
 		v.tries = v.attempt - 1
-		if bits[1].Val() == 1 {
+		if how[bitFailed] {
 			v.status = Failed
-		} else if bits[2].Val() == 1 || bits[3].Val() == 1 {
+		} else if how[bitCancelled] || how[bitRest] {
 			v.status, v.attempt = Cancelled, 0
 		}
-		return v, nil
-	case rec.Val() != "":
-		r, err := parseRecord(rec.Val())
-		if err != nil {
-			return v, o.broken("read row", run.WorkflowID, run.ID, err)
-		}
-		v.tries, v.route, v.nonce = r.tries, r.route, r.nonce
-		if r.claimed {
-			v.status = Claimed
-			return v, o.claimedAt(ctx, run, &v)
-		}
-		v.status = Pending
-		return v, o.due(ctx, run, ordinal, &v)
-	}
-	v.status, v.fresh = Pending, true
-	return v, o.due(ctx, run, ordinal, &v)
-}
-
-// claimedAt reads when the claim was made; a claim without a record has no such instant.
-func (o *Redis) claimedAt(ctx context.Context, run *Run, v *view) error {
-	leases, err := o.Leases(ctx, run.Shard.Index, []string{v.nonce})
-	if err == nil && len(leases) == 1 {
-		v.claimed = leases[0].ClaimedAt
-	}
-	return err
-}
-
-// due finds when a pending row is due: a fresh one by its span.
-func (o *Redis) due(ctx context.Context, run *Run, ordinal int64, v *view) error {
-	key := run.Keys.Due(v.route)
-	if !v.fresh {
-		score, err := o.rdb.ZScore(ctx, key, fmt.Sprintf("%08dr", ordinal)).Result()
-		if err == nil {
-			v.visible = time.UnixMilli(int64(score)).UTC()
-		} else if !errors.Is(err, redis.Nil) {
-			return o.fail("read row", err)
-		}
-		return nil
-	}
-	for m, err := range o.members(ctx, key) {
+	case rec != "":
+		r, err := parseRecord(rec)
 		if err != nil {
 			return err
 		}
-		if m.fresh && m.first <= ordinal && ordinal <= m.last {
-			v.span, v.visible = m.raw, m.visible()
-			return nil
+		v.status, v.tries, v.route, v.nonce = Pending, r.tries, r.route, r.nonce
+		if r.claimed {
+			v.status = Claimed
 		}
+	default:
+		v.status, v.fresh = Pending, true
 	}
 	return nil
 }
 
-// members yields a due set, a page at a time.
-func (o *Redis) members(ctx context.Context, key string) func(func(member, error) bool) {
-	const page = 1000
-	return func(yield func(member, error) bool) {
-		for at := int64(0); ; at += page {
-			var zs []redis.Z
-			err := o.scripts.Retry(ctx, func() (err error) {
-				zs, err = o.rdb.ZRangeWithScores(ctx, key, at, at+page-1).Result()
-				return err
-			})
-			if err != nil {
-				yield(member{}, o.fail("read due rows", err))
-				return
-			}
-			for _, z := range zs {
-				s, _ := z.Member.(string)
-				m, err := parseMember(s, z.Score)
-				if err != nil {
-					err = o.broken("read due rows", "", "", err)
-				}
-				if !yield(m, err) || err != nil {
-					return
-				}
-			}
-			if len(zs) < page {
-				return
-			}
-		}
-	}
-}
-
 // row makes a [Row] of a view.
-func (v view) row(run *Run, ordinal int64) Row {
+func (v *view) row(run *Run) Row {
 	r := Row{
-		Namespace: run.Namespace, WorkflowID: run.WorkflowID, Ordinal: ordinal, RunID: run.Public(),
+		Namespace: run.Namespace, WorkflowID: run.WorkflowID, Ordinal: v.ordinal, RunID: run.Public(),
 		Input: v.in.payload, Status: v.status, Attempt: v.tries, VisibleAfter: v.visible, ClaimedAt: v.claimed,
 	}
 	if v.route < len(run.Routes) {
@@ -170,6 +170,35 @@ func (v view) row(run *Run, ordinal int64) Row {
 		r.TaskQueue, r.Node, r.ActivityType = q.TaskQueue, q.Node, q.Type
 	}
 	return r
+}
+
+// Look is how a row stands, as far as a decision about its outcome needs it.
+type Look struct {
+	Status Status // "" if there is no such row
+	Tries  int    // spent
+	Route  int
+}
+
+// Look reads how a row of a run stands, in constant time.
+func (o *Redis) Look(ctx context.Context, run *Run, ordinal int64) (Look, error) {
+	vs, err := o.peek(ctx, run, ordinal)
+	if err != nil {
+		return Look{}, err
+	}
+	return Look{Status: vs[0].status, Tries: vs[0].tries, Route: vs[0].route}, nil
+}
+
+// Attempts reads which attempt of each ordinal of a run was recorded, 0 if it was cancelled.
+func (o *Redis) Attempts(ctx context.Context, run *Run, ordinals []int64) (map[int64]int, error) {
+	vs, err := o.peek(ctx, run, ordinals...)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]int, len(ordinals))
+	for _, v := range vs {
+		out[v.ordinal] = v.attempt
+	}
+	return out, nil
 }
 
 func (k Key) validate() error {

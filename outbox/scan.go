@@ -3,14 +3,11 @@ package outbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/internal/lua"
 )
 
 // Get implements [Store].
@@ -24,9 +21,12 @@ func (o *Redis) Get(ctx context.Context, k Key) (Row, error) {
 		return Row{}, err
 	}
 	if run != nil {
-		v, err := o.peek(ctx, run, k.Ordinal)
-		if err != nil || v.status != "" {
-			return v.row(run, k.Ordinal), err
+		run, vs, err := o.rows(ctx, run, []int64{k.Ordinal}, spans{})
+		if err != nil {
+			return Row{}, err
+		}
+		if vs[0].status != "" {
+			return o.whole(ctx, run, &vs[0])
 		}
 	}
 	return Row{}, &umbel.Error{
@@ -35,116 +35,68 @@ func (o *Redis) Get(ctx context.Context, k Key) (Row, error) {
 	}
 }
 
-// Scan implements [Store].
+// rows reads how rows stand and where, without the bytes of large inputs. The run that it returns has all routes of
+// these rows, even if it has grown since it was read.
+func (o *Redis) rows(ctx context.Context, run *Run, ordinals []int64, known spans) (*Run, []view, error) {
+	vs, err := o.peek(ctx, run, ordinals...)
+	if err != nil {
+		return run, nil, err
+	}
+	if slices.ContainsFunc(vs, func(v view) bool { return v.route >= len(run.Routes) }) {
+		if run, err = o.Reload(ctx, run); err != nil {
+			return run, nil, err
+		}
+	}
+	return run, vs, o.locate(ctx, run, vs, known)
+}
+
+// whole is the row of a view, with its input if that is a large one.
+func (o *Redis) whole(ctx context.Context, run *Run, v *view) (Row, error) {
+	r := v.row(run)
+	if v.in.large {
+		data, err := o.fields(ctx, run, []string{"b" + strconv.FormatInt(v.ordinal, 10)})
+		if err != nil {
+			return r, err
+		}
+		r.Input.Data = []byte(data[0])
+	}
+	return r, nil
+}
+
+// Scan implements [Store]. It reads a page of rows at a time, each as it stands at one moment.
 func (o *Redis) Scan(ctx context.Context, namespace string, id umbel.WorkflowID) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		k := Key{Namespace: cmp.Or(namespace, umbel.DefaultNamespace), WorkflowID: id}
-		for ; ; k.Ordinal++ {
-			r, err := o.Get(ctx, k)
-			if errors.Is(err, umbel.ErrNotFound) || k.Ordinal > maxOrdinal {
+		if err := k.validate(); err != nil {
+			yield(Row{}, err)
+			return
+		}
+		run, err := o.lookup(ctx, k)
+		if err != nil {
+			yield(Row{}, err)
+		}
+		if err != nil || run == nil {
+			return
+		}
+		known := spans{}
+		for from := int64(0); from <= maxOrdinal; from += peekRows {
+			page := make([]int64, min(peekRows, maxOrdinal+1-from))
+			for i := range page {
+				page[i] = from + int64(i)
+			}
+			var vs []view
+			if run, vs, err = o.rows(ctx, run, page, known); err != nil {
+				yield(Row{}, err)
 				return
 			}
-			if !yield(r, err) || err != nil {
-				return
+			for i := range vs {
+				if vs[i].status == "" {
+					return
+				}
+				if r, err := o.whole(ctx, run, &vs[i]); !yield(r, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
-}
-
-// RearmStale implements [Store].
-func (o *Redis) RearmStale(ctx context.Context, olderThan time.Time, limit int, visible time.Time) ([]Row, error) {
-	if limit < 1 {
-		return nil, umbel.Invalid("limit", strconv.Itoa(limit), "must be at least 1")
-	}
-	due, err := dueAt(visible)
-	if err != nil {
-		return nil, err
-	}
-	type stale struct {
-		shard int
-		Lease
-	}
-	var all []stale
-	for shard := range o.space.Shards() {
-		leases, err := o.claims(ctx, shard)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range leases {
-			if l.ClaimedAt.Before(olderThan) {
-				all = append(all, stale{shard, l})
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b stale) int { return a.ClaimedAt.Compare(b.ClaimedAt) })
-	var out []Row
-	for _, s := range all {
-		rows, err := o.rearmClaim(ctx, s.shard, s.Lease, limit-len(out), due)
-		if err != nil {
-			return out, err
-		}
-		if out = append(out, rows...); len(out) == limit {
-			break
-		}
-	}
-	return out, nil
-}
-
-// claims reads the records of all claims of a shard.
-func (o *Redis) claims(ctx context.Context, shard int) ([]Lease, error) {
-	var nonces []string
-	err := o.scripts.Retry(ctx, func() (err error) {
-		nonces, err = o.rdb.ZRange(ctx, o.space.Shard(shard).Claims(), 0, -1).Result()
-		return err
-	})
-	if err != nil {
-		return nil, o.fail("read claims", err)
-	}
-	return o.Leases(ctx, shard, nonces)
-}
-
-// rearmClaim puts up to limit rows back that a claim still holds.
-func (o *Redis) rearmClaim(ctx context.Context, shard int, l Lease, limit int, due int64) ([]Row, error) {
-	run, err := o.Run(ctx, shard, umbel.RunID(l.RunID))
-	if err != nil || run == nil {
-		return nil, err
-	}
-	var out []Row
-	for part := range slices.Chunk(l.Ordinals, MaxSettle) {
-		g := lua.Group{Verb: lua.Requeue, Nonce: l.Nonce, Attempt: 1, Route: l.Route}
-		var rows []Row
-		for _, ordinal := range part {
-			v, err := o.peek(ctx, run, ordinal)
-			if err != nil {
-				return out, err
-			}
-			if v.nonce == l.Nonce && len(out)+len(rows) < limit {
-				g.Items = append(g.Items, lua.Item{Ordinal: ordinal, Due: due})
-				rows = append(rows, v.row(run, ordinal))
-			}
-		}
-		if len(rows) == 0 {
-			continue
-		}
-		r, err := o.Settle(ctx, Settlement{Run: run, Groups: []lua.Group{g}})
-		if err != nil {
-			return out, err
-		}
-		refused := map[int]bool{}
-		for _, x := range r.Exceptions {
-			refused[x.Item] = true
-		}
-		for i, row := range rows {
-			if r.Outcome != "ok" || refused[i] {
-				continue
-			}
-			again, err := o.Get(ctx, row.Key())
-			if err != nil {
-				return out, err
-			}
-			again.Status, again.ClaimedAt = Pending, time.Time{} // somebody may have claimed it since
-			out = append(out, again)
-		}
-	}
-	return out, nil
 }

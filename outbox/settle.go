@@ -105,21 +105,6 @@ func (o *Redis) settleAnew(ctx context.Context, s Settlement) (lua.SettleReply, 
 	}
 }
 
-// Attempts reads which attempt of each ordinal of a run was recorded, 0 if it was cancelled.
-func (o *Redis) Attempts(ctx context.Context, run *Run, ordinals []int64) (map[int64]int, error) {
-	out := make(map[int64]int, len(ordinals))
-	for _, ordinal := range ordinals {
-		v, err := o.peek(ctx, run, ordinal)
-		if err != nil {
-			return nil, err
-		}
-		if v.status != Cancelled {
-			out[ordinal] = v.attempt
-		}
-	}
-	return out, nil
-}
-
 // lookup finds the run of a key, nil if there is no such workflow.
 func (o *Redis) lookup(ctx context.Context, k Key) (*Run, error) {
 	id, err := o.Current(ctx, k.Namespace, k.WorkflowID)
@@ -141,14 +126,18 @@ func (o *Redis) change(ctx context.Context, op string, k Key, verb lua.Verb, ite
 	}
 	item.Ordinal = k.Ordinal
 	for range maxCarve {
-		v, err := o.peek(ctx, run, k.Ordinal)
+		vs, err := o.peek(ctx, run, k.Ordinal)
 		if err != nil {
 			return err
 		}
+		v := &vs[0]
 		if v.status == "" || v.status.Terminal() {
 			return nil
 		}
-		if verb == lua.Requeue && v.fresh {
+		if verb == lua.Requeue && v.fresh { // anything else leaves a hole in the span
+			if err := o.locate(ctx, run, vs, spans{}); err != nil {
+				return err
+			}
 			item.Span = v.span
 		}
 		g := lua.Group{Verb: verb, Attempt: 1 + v.tries, Route: v.route, Items: []lua.Item{item}}
