@@ -200,10 +200,10 @@ func (c *chance) lapse(t *rapid.T) {
 	}
 	cl := rapid.SampledFrom(c.claims).Draw(t, "claim")
 	p := cl.run.lapseCall(cl.nonce, cl.ordinals...)
-	deadline, status := c.deadline(cl.nonce), cl.run.status()
+	deadline, status, before := c.deadline(cl.nonce), cl.run.status(), c.now()
 	r := cl.run.runSettle(p)
 	switch {
-	case r.Outcome == "live" && (deadline == 0 || deadline+1 >= c.now()-1000):
+	case r.Outcome == "live" && (deadline == 0 || deadline > before):
 	case r.Outcome == "closed" && status != "running":
 	case r.Outcome == "ok" && status == "running" && deadline <= c.now():
 	default:

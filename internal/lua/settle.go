@@ -60,10 +60,30 @@ type Settle struct {
 	ID       string
 	Lapse    string // nonce of the claim that lapses
 	Fence    Fence
-	Closings Closings
+	Closings Closings // empty for a run that does not close by itself
 	Wake     Wake
 	MaxSeq   int64
 	Groups   []Group
+}
+
+// events is how many events the call may write.
+func (p Settle) events() int64 {
+	var n int64
+	for _, g := range p.Groups {
+		for _, it := range g.Items {
+			switch {
+			case len(it.Event) == 0:
+			case g.Verb == Requeue:
+				n += 2
+			default:
+				n++
+			}
+		}
+	}
+	if n > 0 && len(p.Closings.Completed) > 0 {
+		n += 2
+	}
+	return n
 }
 
 // Call returns the script's call.
@@ -73,7 +93,7 @@ func (p Settle) Call() Call {
 		p.Claims, p.Leases, p.Ready, p.Backlog)
 	token, head := p.Fence.args()
 	args := append(make([]any, 0, 64), p.ID, p.Lapse, token, head, p.Closings.Completed, p.Closings.Failed, p.Closings.Cancelled,
-		p.Wake.Channel, p.Wake.Shard, p.MaxSeq, len(p.Routes), len(p.Groups))
+		p.Wake.Channel, p.Wake.Shard, p.MaxSeq-p.events(), len(p.Routes), len(p.Groups))
 	for _, r := range p.Routes {
 		keys = append(keys, r.Due, r.Set)
 		args = append(args, r.Route)

@@ -27,7 +27,7 @@
 -- ARGV[7]  bytes   … as cancelled
 -- ARGV[8]  string  channel of wake-ups
 -- ARGV[9]  string  shard
--- ARGV[10] int     most sequence number
+-- ARGV[10] int     the most head from which the events here, with those that close the run, can still be counted
 -- ARGV[11] int     routes of the run, as the caller knows them
 -- ARGV[12] int     groups
 -- ARGV[r+13] string route r
@@ -75,7 +75,7 @@ local head, n, routes = tonumber(wf[1] or '0'), tonumber(run[2]), tonumber(ARGV[
 if ARGV[3] ~= '' and ARGV[3] ~= wf[2] then return {'fenced'} end
 if ARGV[4] ~= '' and tonumber(ARGV[4]) ~= head then return {'conflict', head} end
 if tonumber(run[6]) ~= routes then return {'routes', tonumber(run[6])} end
-if head + #ARGV > tonumber(ARGV[10]) then return {'full', head} end
+if head > tonumber(ARGV[10]) then return {'full', head} end
 
 local reply, blobs, events = {'ok', '', 0}, {}, 0
 local counts = {c = tonumber(run[3] or '0'), f = tonumber(run[4] or '0'), x = tonumber(run[5] or '0')}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -39,6 +40,13 @@ func newWorld(t *testing.T, r *testredis.Redis) *world {
 
 func newWorldOn(t *testing.T, r *testredis.Redis, s *Scripts) *world {
 	t.Helper()
+	// On a machine that is busy enough a reply takes seconds. A client that asks again meanwhile gets another answer.
+	switch c := r.Client.(type) {
+	case *redis.Client:
+		c.Options().ReadTimeout = time.Minute
+	case *redis.ClusterClient:
+		c.Options().ReadTimeout = time.Minute
+	}
 	space := keys.New(r.Prefix, 4)
 	return &world{
 		t: t, s: s, rdb: s.rdb, shard: space.Shard(1), wake: Wake{Channel: space.Channel(), Shard: 1},
