@@ -288,3 +288,19 @@ func TestClaimRemovesStaleEntries(t *testing.T) {
 		must(w.rdb.Del(t.Context(), f.keys.Due(0), gone.keys.Due(0)).Result())(t)
 	})
 }
+
+// A budget that ends between two spans leaves the second as it is.
+func TestClaimBudgetEndsBetweenSpans(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.fan(4, "a")
+		f.stage(rows{n: 4}, rows{n: 4, delay: 1})
+		f.commit()
+		w.pass(w.now() + 1)
+		p := w.claimCall(long, []Taker{{nonce(), 100, "w"}}, f.pair(0))
+		p.MaxChunks = 1
+		wantEqual(t, "taken", granted(w.runClaim(p).Pairs[0]), "0-3")
+		w.check()
+		wantEqual(t, "left", f.spans(0), []string{"00000004f00000007@1"})
+	})
+}
