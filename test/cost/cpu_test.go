@@ -22,7 +22,7 @@ var (
 	result = umbel.Payload{ContentType: "text/plain", Data: []byte(spansResult[:20])}
 )
 
-func open(t testing.TB, r *testredis.Redis, prefix string) *server.Server {
+func serve(t testing.TB, r *testredis.Redis, prefix string) *server.Server {
 	t.Helper()
 	e, err := server.Open(context.Background(), r.Client, server.Config{Prefix: prefix})
 	if err != nil {
@@ -114,9 +114,9 @@ func bySDK(t testing.TB, e *server.Server, n int) {
 // TestRedisCPUOfARow holds the CPU time that Redis spends on a row, all of its life, to 1.5 times the yardstick's, both
 // at batches of 100. Batches of 10 and what the SDK makes of an empty handler are printed.
 func TestRedisCPUOfARow(t *testing.T) {
-	n, rounds := 50_000, 5
-	if testing.Short() {
-		n, rounds = 20_000, 3
+	n, rounds := 10_000, 3
+	if full() {
+		n, rounds = 50_000, 5
 	}
 	r := testredis.Real(t, testredis.AppendOnly("everysec"))
 	measure := func(f func()) float64 {
@@ -127,7 +127,7 @@ func TestRedisCPUOfARow(t *testing.T) {
 	var ratios []float64
 	figures := map[string][]float64{}
 	for round := range rounds {
-		e := open(t, r, fmt.Sprintf("cost%d", round))
+		e := serve(t, r, fmt.Sprintf("cost%d", round))
 		s100 := measure(func() { spans{r.Client}.run(t, n, 100) })
 		u100 := measure(func() { byHand(t, e, n, 100) })
 		s10 := measure(func() { spans{r.Client}.run(t, n, 10) })
