@@ -49,9 +49,10 @@ type Config struct {
 	PollWait time.Duration
 
 	// MaxSilence is how long a row's renewals may go unanswered before its handler's context ends with
-	// [umbel.ErrLeaseLost], since another worker may have the row by then. Default 0: the row's lease. From
-	// [umbel.MinLease] to [umbel.MaxDelay]. A longer one lets handlers outlive an outage of the server, at the
-	// price that a worker which alone is cut off runs a row beside the worker that took it over.
+	// [umbel.ErrLeaseLost], since another worker may have the row by then. From [umbel.MinLease] to
+	// [umbel.MaxDelay]. Default 0: for ever, only the server's word ends a handler. After an outage of server or
+	// Redis nothing then runs twice; a worker that alone is cut off runs its rows beside the worker that takes them
+	// over. Set it to the lease where running beside another does harm.
 	MaxSilence time.Duration
 
 	// Identity names this incarnation of the worker in history and to people. Default: host name, process ID and

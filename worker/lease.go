@@ -87,11 +87,10 @@ func (w *Worker) loseSilent(now time.Time) (lapse, shortest time.Duration) {
 		if h.over || h.silent {
 			continue
 		}
-		limit := w.cfg.MaxSilence
-		if limit == 0 {
-			limit = lease
+		if w.cfg.MaxSilence == 0 { // only the server's word ends a handler
+			continue
 		}
-		left := limit - now.Sub(h.renewed)
+		left := w.cfg.MaxSilence - now.Sub(h.renewed)
 		if left > 0 {
 			lapse = min(lapse, left)
 			continue

@@ -121,11 +121,11 @@ func TestCase10LeaseLost(t *testing.T) {
 	})
 }
 
-// No renewal is answered for a whole lease: the handlers end then, no sooner and no later. If the rows turn out
+// No renewal is answered for as long as MaxSilence allows: the handlers end then, no sooner and no later. If the rows turn out
 // to be still ours, they go back uncharged.
 func TestSilenceLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, Config{})
+		b := setup(t, Config{MaxSilence: umbel.DefaultLease})
 		ends := causes(b, time.Hour)
 		b.engine.add(3, row("wait"))
 		b.start()
@@ -173,10 +173,10 @@ func TestSilenceLosesTheLease(t *testing.T) {
 	})
 }
 
-// With a longer silence allowed, handlers outlive an outage of two leases.
+// Handlers outlive an outage of two leases, and nothing runs twice.
 func TestCase58ServerAwayForTwoLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, Config{MaxSilence: time.Hour})
+		b := setup(t, Config{})
 		ends := causes(b, 2*time.Minute)
 		quick := 0
 		HandleFunc(b.Worker, "quick", func(_ context.Context, in umbel.Payload) (umbel.Payload, error) {

@@ -40,6 +40,7 @@ func run(ctx context.Context) error {
 		return "Hello, " + name + "!", nil
 	})
 	working, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- w.Run(working) }()
 
