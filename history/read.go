@@ -189,19 +189,32 @@ func (e entry) decode(from int64) func(func(umbel.Event, error) bool) {
 	}
 }
 
+// dispatched reads what an entry of kind d holds. A run's ID may have spaces.
+func (e entry) dispatched() (first, count int64, run umbel.RunID, err error) {
+	p := strings.SplitN(e.value, " ", 3)
+	if len(p) == 3 {
+		var err1, err2 error
+		first, err1 = strconv.ParseInt(p[0], 10, 64)
+		count, err2 = strconv.ParseInt(p[1], 10, 64)
+		if err1 == nil && err2 == nil && first >= 0 && count > 0 && first+count <= 1<<24 && e.count == 2*count {
+			return first, count, umbel.RunID(p[2]), nil
+		}
+	}
+	return 0, 0, "", fmt.Errorf("dispatch %.80q: %w", e.value, errDamaged)
+}
+
 // dispatch yields ActivityScheduled and ActivityStarted of consecutive ordinals, from the inputs as staged.
 func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(umbel.Event, error) bool) {
 	const page = 500
 	return func(yield func(umbel.Event, error) bool) {
-		var first, count int64
-		var id string
-		if _, err := fmt.Sscanf(e.value, "%d %d %s", &first, &count, &id); err != nil || e.count != 2*count {
-			yield(umbel.Event{}, fmt.Errorf("dispatch %q: %w", e.value, errDamaged))
+		first, count, id, err := e.dispatched()
+		if err != nil {
+			yield(umbel.Event{}, err)
 			return
 		}
-		run, err := x.h.outbox.Run(ctx, x.shard, umbel.RunID(id))
+		run, err := x.h.outbox.Run(ctx, x.shard, id)
 		if err != nil || run == nil {
-			yield(umbel.Event{}, cmp.Or(err, fmt.Errorf("dispatch %q: its run is gone", e.value)))
+			yield(umbel.Event{}, cmp.Or(err, fmt.Errorf("dispatch %.80q: its run is gone", e.value)))
 			return
 		}
 		seq := max(from, e.first)

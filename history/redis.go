@@ -105,7 +105,13 @@ func (h *Redis) Append(ctx context.Context, wf Workflow, at Position, events []u
 	}
 	var b []byte
 	for _, e := range events {
-		if e.Worker != "" || !e.ClaimedAt.IsZero() {
+		if e.Type.Terminal() {
+			return 0, umbel.Invalid("event type", string(e.Type), "must be written by Complete, which resolves the row")
+		}
+		if err := cmp.Or(e.Input.Validate("input"), e.Result.Validate("result")); err != nil {
+			return 0, err
+		}
+		if e.Type == umbel.ActivityAttemptFailed {
 			b = append(b, encodePreamble(e.Worker, e.ClaimedAt)...)
 		}
 		if b, err = encodeEvent(b, e); err != nil {
@@ -114,6 +120,9 @@ func (h *Redis) Append(ctx context.Context, wf Workflow, at Position, events []u
 	}
 	if len(events) == 0 {
 		return at.Head, nil
+	}
+	if at.Token == "" { // to a script that is no fence at all
+		return 0, positionError("append", wf, at, "fenced", 0)
 	}
 	_, k := h.keys(wf)
 	r, err := h.scripts.Append(ctx, lua.Append{
@@ -158,6 +167,9 @@ func (h *Redis) Dispatch(ctx context.Context, wf Workflow, at Position, items []
 			return 0, err
 		}
 	}
+	if at.Token == "" {
+		return 0, positionError("dispatch", wf, at, "fenced", 0)
+	}
 	base, err := h.outbox.Rows(ctx, wf.Namespace, wf.ID, wf.RunID)
 	if err != nil {
 		return 0, err
@@ -166,113 +178,6 @@ func (h *Redis) Dispatch(ctx context.Context, wf Workflow, at Position, items []
 		Namespace: wf.Namespace, WorkflowID: wf.ID, RunID: wf.RunID, Base: base, Rows: rows, Events: true,
 		Fence: lua.Fence{Token: string(at.Token), Head: at.Head},
 	})
-}
-
-// Complete implements [Store].
-func (h *Redis) Complete(ctx context.Context, wf Workflow, at Position, c Completion) (Outcome, int64, error) {
-	wf, err := wf.withDefaults()
-	if err != nil {
-		return "", 0, err
-	}
-	if err := c.validate(); err != nil {
-		return "", 0, err
-	}
-	current, err := h.outbox.Current(ctx, wf.Namespace, wf.ID)
-	if err != nil {
-		return "", 0, err
-	}
-	if c.RunID != "" && wf.RunID != "" && c.RunID != wf.RunID || c.RunID != "" && c.RunID != current {
-		return h.drop(ctx, wf, at)
-	}
-	sh, _ := h.keys(wf)
-	run, err := h.outbox.Run(ctx, sh.Index, current)
-	if err != nil {
-		return "", 0, err
-	}
-	if run == nil {
-		return "", 0, unknownOrdinal(wf, c.Ordinal)
-	}
-	g, err := h.completion(ctx, run, c)
-	if err != nil {
-		return "", 0, err
-	}
-	r, err := h.outbox.Settle(ctx, outbox.Settlement{
-		Run: run, Fence: lua.Fence{Token: string(at.Token), Head: at.Head}, Closings: closings, Groups: []lua.Group{g},
-	})
-	if err != nil {
-		return "", 0, err
-	}
-	switch r.Outcome {
-	case "ok":
-		if len(r.Exceptions) == 0 {
-			return Recorded, r.Number, nil
-		}
-		if r.Exceptions[0].Code == 'n' {
-			return "", 0, unknownOrdinal(wf, c.Ordinal)
-		}
-		return Dropped, r.Number, nil
-	case "closed":
-		return h.drop(ctx, wf, at)
-	case "absent":
-		return "", 0, unknownOrdinal(wf, c.Ordinal)
-	}
-	return "", 0, positionError("complete", wf, at, r.Outcome, r.Number)
-}
-
-// drop drops a completion, if the token is still in force.
-func (h *Redis) drop(ctx context.Context, wf Workflow, at Position) (Outcome, int64, error) {
-	_, k := h.keys(wf)
-	var vals []any
-	err := h.scripts.Retry(ctx, func() (err error) {
-		vals, err = h.rdb.HMGet(ctx, k.Record, "token", "head").Result()
-		return err
-	})
-	if err != nil {
-		return "", 0, outbox.Failure("complete", err)
-	}
-	if token, _ := vals[0].(string); token != string(at.Token) {
-		return "", 0, positionError("complete", wf, at, "fenced", 0)
-	}
-	s, _ := vals[1].(string)
-	head, _ := strconv.ParseInt(s, 10, 64) // absent is 0
-	return Dropped, head, nil
-}
-
-func unknownOrdinal(wf Workflow, ordinal int64) error {
-	return &umbel.Error{
-		Code: umbel.CodeNotFound, Op: "complete", WorkflowID: wf.ID, RunID: wf.RunID, NotApplied: true,
-		Field: "ordinal", Value: strconv.FormatInt(ordinal, 10), Reason: "is no row of the run",
-	}
-}
-
-func (c Completion) validate() error {
-	switch {
-	case c.Ordinal < 0 || c.Ordinal >= 1<<24:
-		return umbel.Invalid("ordinal", strconv.FormatInt(c.Ordinal, 10), "must be from 0 to 16777215")
-	case c.Attempt < 1 || c.Attempt > umbel.MaxAttempts:
-		return umbel.Invalid("attempt", strconv.Itoa(c.Attempt), "must be from 1 to "+strconv.Itoa(umbel.MaxAttempts))
-	}
-	return c.Result.Validate("result")
-}
-
-// completion is the group that records c, whoever holds the row.
-func (h *Redis) completion(ctx context.Context, run *outbox.Run, c Completion) (lua.Group, error) {
-	e := umbel.Event{Type: umbel.ActivityCompleted, Row: umbel.Row{Ordinal: c.Ordinal, Attempt: c.Attempt}, Result: c.Result}
-	g := lua.Group{Verb: lua.Complete, Attempt: c.Attempt}
-	if c.Failure != nil {
-		e.Type, e.Failure, e.Result, g.Verb = umbel.ActivityFailed, c.Failure, umbel.Payload{}, lua.Fail
-	}
-	b, err := encodeEvent(nil, e)
-	if err != nil {
-		return g, err
-	}
-	if len(run.Routes) > 1 {
-		if g.Route, err = h.outbox.RouteOf(ctx, run, c.Ordinal); err != nil {
-			return g, err
-		}
-	}
-	g.Items = []lua.Item{{Ordinal: c.Ordinal, Event: b}}
-	return g, nil
 }
 
 var closings = lua.Closings{

@@ -149,19 +149,24 @@ func (r Settled) item() (lua.Item, error) {
 	case Released:
 		return it, nil
 	case Retried:
-		e.Type = umbel.ActivityAttemptFailed
-		e.NextVisible = e.At.Add(r.Wait)
-		it.Due, it.Tries = -r.Wait.Milliseconds(), strconv.Itoa(r.Attempt)
-		it.Error = EncodeFailure(r.Failure)
+		return r.retried(it, e)
 	}
 	var err error
 	if it.Event, err = encodeEvent(nil, e); err != nil {
 		return it, err
 	}
-	if r.Ending == Retried {
-		next := umbel.Event{Type: umbel.ActivityStarted, Row: umbel.Row{Ordinal: r.Ordinal, Attempt: r.Attempt + 1}}
-		it.Event, err = encodeEvent(it.Event, next)
-	}
+	return it, nil
+}
+
+// retried is the item of an attempt that failed and is followed by another.
+func (r Settled) retried(it lua.Item, e umbel.Event) (lua.Item, error) {
+	wait := int64((max(r.Wait, 0) + time.Millisecond - 1) / time.Millisecond)
+	e.Type = umbel.ActivityAttemptFailed
+	it.Due, it.Tries, it.Error = -wait, strconv.Itoa(r.Attempt), EncodeFailure(failureOf(e))
+	next := umbel.Event{Type: umbel.ActivityStarted, Row: umbel.Row{Ordinal: r.Ordinal, Attempt: r.Attempt + 1}}
+	var err error
+	// without a wait the next is due with this very entry: a millisecond says that there is a next
+	it.Event, err = encodeEvent(appendAttemptFailed(nil, e, max(wait, 1)), next)
 	return it, err
 }
 

@@ -60,7 +60,8 @@ const (
 type Store interface {
 	// Acquire takes the write token of a workflow and returns it with the head.
 	Acquire(ctx context.Context, wf Workflow) (Position, error)
-	// Append adds events at the position and returns the new head.
+	// Append adds events at the position and returns the new head. A terminal event is umbel.ErrInvalid: Complete
+	// writes those, and resolves the row in the same step.
 	Append(ctx context.Context, wf Workflow, at Position, events []umbel.Event) (int64, error)
 	// Dispatch adds, for each item in order, ActivityScheduled and ActivityStarted with attempt 1, and its
 	// pending row: ordinals go on from the run's N. The head moves by exactly twice the items. No items is no
@@ -68,8 +69,8 @@ type Store interface {
 	Dispatch(ctx context.Context, wf Workflow, at Position, items []Item) (int64, error)
 	// Complete adds the one terminal event of an ordinal and resolves its row, or drops the completion. It
 	// takes constant time, however long the history is. It returns the head. An ordinal that was not dispatched
-	// is umbel.ErrNotFound, an attempt that was not started umbel.ErrInvalid. A terminal that came by Append
-	// resolves its ordinal too; a row that was ended through the Outbox has none.
+	// is umbel.ErrNotFound, an attempt of an open row that was not started umbel.ErrInvalid. A row
+	// that was ended through the Outbox has no terminal yet.
 	Complete(ctx context.Context, wf Workflow, at Position, c Completion) (Outcome, int64, error)
 	// Head returns the last sequence number, 0 for an unknown workflow.
 	Head(ctx context.Context, wf Workflow) (int64, error)

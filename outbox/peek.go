@@ -20,6 +20,7 @@ type view struct {
 	tries   int
 	route   int
 	fresh   bool
+	muted   bool // resolved by the outbox alone: history has no terminal
 	nonce   string
 	in      input // without the bytes of a large one
 	// Where the row waits, or since when it is held: set by locate.
@@ -53,7 +54,7 @@ func (o *Redis) peek(ctx context.Context, run *Run, ordinals ...int64) ([]view, 
 // bitmaps are those that say how an ordinal was resolved, in the order of the indices below.
 func bitmaps(run *Run) []string {
 	k := run.Keys
-	return []string{k.Resolved(), k.Failed(), k.Cancelled(), k.Rest()}
+	return []string{k.Resolved(), k.Failed(), k.Cancelled(), k.Rest(), k.Muted()}
 }
 
 const (
@@ -61,6 +62,8 @@ const (
 	bitFailed
 	bitCancelled
 	bitRest
+	bitMuted
+	bitmapCount
 )
 
 func (o *Redis) peekPage(ctx context.Context, run *Run, ordinals []int64) ([]view, error) {
@@ -108,7 +111,7 @@ func (o *Redis) peekPage(ctx context.Context, run *Run, ordinals []int64) ([]vie
 		if ordinal >= rows {
 			continue
 		}
-		var how [4]bool
+		var how [bitmapCount]bool
 		for b, c := range bits {
 			how[b] = bitmap(c.Val()).has(ordinal - first/8*8)
 		}
@@ -127,7 +130,7 @@ func (r *Run) reader() *chunkReader {
 }
 
 // decode makes a view of a row that exists.
-func (v *view) decode(rd *chunkReader, how [4]bool, rec, attempt string) (err error) {
+func (v *view) decode(rd *chunkReader, how [bitmapCount]bool, rec, attempt string) (err error) {
 	if v.in, err = rd.input(v.ordinal); err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ func (v *view) decode(rd *chunkReader, how [4]bool, rec, attempt string) (err er
 		if attempt != "" {
 			v.attempt, _ = strconv.Atoi(attempt)
 		}
-		v.tries = v.attempt - 1
+		v.tries, v.muted = v.attempt-1, how[bitMuted]
 		if how[bitFailed] {
 			v.status = Failed
 		} else if how[bitCancelled] || how[bitRest] {
@@ -175,6 +178,7 @@ func (v *view) row(run *Run) Row {
 // Look is how a row stands, as far as a decision about its outcome needs it.
 type Look struct {
 	Status Status // "" if there is no such row
+	Muted  bool   // it was ended through the outbox alone: history has no terminal of it
 	Tries  int    // spent
 	Route  int
 }
@@ -185,7 +189,7 @@ func (o *Redis) Look(ctx context.Context, run *Run, ordinal int64) (Look, error)
 	if err != nil {
 		return Look{}, err
 	}
-	return Look{Status: vs[0].status, Tries: vs[0].tries, Route: vs[0].route}, nil
+	return Look{Status: vs[0].status, Muted: vs[0].muted, Tries: vs[0].tries, Route: vs[0].route}, nil
 }
 
 // Attempts reads which attempt of each ordinal of a run was recorded, 0 if it was cancelled.

@@ -25,6 +25,9 @@ const maxSequence = 1<<53 - 1
 
 func (o *Redis) settleCall(s Settlement) lua.Call {
 	sh := s.Run.Shard
+	if !s.Run.Served {
+		s.Closings = lua.Closings{}
+	}
 	return lua.Settle{
 		RunKeys: o.RunKeys(s.Run),
 		Claims:  sh.Claims(), Leases: sh.Leases(), Ready: sh.Ready(), Backlog: sh.Backlog(),

@@ -16,7 +16,7 @@ func completeCases() []testCase {
 		{"RunFence_Promise9", runFence},
 		{"ImplicitRunTakesAnyRun_Promise9", implicitRun},
 		{"OutboxEndIsNoTerminal", outboxEndIsNoTerminal},
-		{"AppendedTerminalResolves_Promise6", appendedTerminal},
+		{"AppendedTerminal_Promise6", appendedTerminal},
 		{"CompleteRefused", completeRefused},
 	}
 }
@@ -167,21 +167,23 @@ func (s *suite) unchangedHistory(wf history.Workflow, f func()) {
 	}
 }
 
-// A terminal that came into the history by an append resolves its ordinal like any other: completed, failed
-// or cancelled.
+// A terminal comes by Complete, which resolves the row, and in no other way.
 func appendedTerminal(s *suite) {
 	wf := flow()
 	at := s.acquire(wf)
-	s.dispatch(wf, &at, items(4)...)
-	s.append(wf, &at, terminal(success(0, 1)))
-	s.append(wf, &at, terminal(failure(1, 1)), umbel.Event{Type: umbel.ActivityCancelled, Row: umbel.Row{Ordinal: 2}})
-	s.unchanged("an outcome of a resolved ordinal", wf, func() {
-		for o := range int64(3) {
-			s.complete(wf, &at, success(o, 1), history.Dropped)
-			s.complete(wf, &at, failure(o, 1), history.Dropped)
+	s.dispatch(wf, &at, items(3)...)
+	cancelled := umbel.Event{Type: umbel.ActivityCancelled, Row: umbel.Row{Ordinal: 2}}
+	s.unchanged("an append of a terminal", wf, func() {
+		for _, e := range []umbel.Event{terminal(success(0, 1)), terminal(failure(1, 1)), cancelled} {
+			for _, events := range [][]umbel.Event{{e}, {started(0, 2), e}} {
+				_, err := s.Store.Append(s.Context(), wf, at, events)
+				s.refused(string(e.Type), err, umbel.ErrInvalid)
+			}
 		}
 	})
-	s.complete(wf, &at, success(3, 1), history.Recorded)
+	for o := range int64(3) {
+		s.complete(wf, &at, success(o, 1), history.Recorded)
+	}
 }
 
 func completeRefused(s *suite) {

@@ -105,6 +105,9 @@ func (m *Model) Append(ctx context.Context, wf history.Workflow, at history.Posi
 		return 0, err
 	}
 	for _, e := range events {
+		if e.Type.Terminal() {
+			return 0, umbel.Invalid("event type", string(e.Type), "must be written by Complete")
+		}
 		if err := cmp.Or(e.Input.Validate("input"), e.Result.Validate("result")); err != nil {
 			return 0, err
 		}

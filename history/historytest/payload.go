@@ -54,7 +54,7 @@ func payloads(s *suite) {
 		want = append(want, terminal(c))
 	}
 	for i, p := range ps {
-		e := umbel.Event{Type: umbel.ActivityCompleted, Row: umbel.Row{Ordinal: int64(1000 + i), Attempt: 1}, Result: p}
+		e := scheduled(int64(1000+i), history.Item{ActivityType: "act", Input: p})
 		s.append(wf, &at, e)
 		want = append(want, e)
 	}

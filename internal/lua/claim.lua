@@ -133,7 +133,7 @@ for i = 1, npairs do
   local records = {}
   if #singles > 0 then
     local r = redis.call('HMGET', KEYS[at+2], unpack(singles))
-    for j = 1, #singles do records[singles[j]] = r[j] or nil end
+    for j = 1, #singles do records['' .. singles[j]] = r[j] or nil end -- by text: miniredis fills tables up to a number
   end
   if #gone > 0 then
     redis.call('ZREM', KEYS[at+3], unpack(gone))
@@ -152,7 +152,7 @@ for i = 1, npairs do
     local upto, fresh = math.min(#got, j + want[poll] - 1), 'C00' .. route .. nonce
     local spans, a, delivered = {}, got[j], '0'
     for x = j, upto do
-      local o, old = got[x], records[got[x]]
+      local o, old = got[x], #singles > 0 and records['' .. got[x]]
       if old and string.sub(old, 6, 6) == 'u' then delivered = '1' end
       set[#set+1] = string.format('%d', o)
       set[#set+1] = old and 'C' .. string.sub(old, 2, 3) .. route .. nonce .. string.sub(old, 32) or fresh
@@ -193,7 +193,7 @@ for i = 1, npairs do
     end
     local values = redis.call('HMGET', KEYS[at+5], unpack(fields))
     for x = 1, #fields do chunks[2*x-1], chunks[2*x] = fields[x], values[x] or '' end
-    for x = 1, #singles do retried[2*x-1], retried[2*x] = singles[x], records[singles[x]] or '' end
+    for x = 1, #singles do retried[2*x-1], retried[2*x] = singles[x], records['' .. singles[x]] or '' end
     if run[4] then
       for x = 1, #got do
         local v = redis.call('HGET', KEYS[at+5], 'b' .. string.format('%d', got[x]))

@@ -180,7 +180,7 @@ for g = 1, tonumber(ARGV[12]) do
     local resolved = not held and (not rec or verb ~= 'q') and redis.call('GETBIT', KEYS[5], o) == 1
     if o >= n then
       code = 'n'
-    elseif seen[o] then
+    elseif seen[ARGV[i]] then
       code = 's'
     elseif resolved then
       -- resolved without an event, by the outbox alone: history still wants its terminal
@@ -201,7 +201,7 @@ for g = 1, tonumber(ARGV[12]) do
       if attempt ~= '1' then redis.call('HSET', KEYS[10], o, attempt) end
       counts[verb] = counts[verb] + 1
     end
-    seen[o] = true
+    seen[ARGV[i]] = true -- by text: miniredis fills tables up to a number
     if code then
       reply[#reply+1] = {g, j, code, recorded}
     elseif event ~= '' then

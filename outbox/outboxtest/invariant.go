@@ -179,6 +179,9 @@ const (
 	resolved
 )
 
+// unescape is what a run's ID in a key stands for.
+func unescape(id string) string { return strings.NewReplacer("%25", "%", "%3A", ":").Replace(id) }
+
 // checkRun wants every row of a run in one place, and its counters right.
 func (s *shard) checkRun(id string) {
 	run := s.hash("run:" + id)
@@ -230,7 +233,7 @@ func (s *shard) checkRun(id string) {
 		}
 	}
 	if run["status"] != "running" {
-		s.closed[id] = true
+		s.closed[unescape(id)] = true
 	}
 }
 
@@ -279,7 +282,7 @@ func (s *shard) checkRows(name string, run map[string]string, rows []place, pend
 
 // checkDue wants members that make sense, and the run to wait where it has some.
 func (s *shard) checkDue(id, name string, r int64, route string, put func(int64, place)) {
-	members := s.set("due:" + id + ":" + strconv.FormatInt(r, 10))
+	members, plain := s.set("due:"+id+":"+strconv.FormatInt(r, 10)), unescape(id)
 	for _, z := range members {
 		m, _ := z.Member.(string)
 		var a, b int64
@@ -297,7 +300,7 @@ func (s *shard) checkDue(id, name string, r int64, route string, put func(int64,
 		return
 	}
 	for _, z := range s.set("route:" + route) {
-		if z.Member == any(id) {
+		if z.Member == any(plain) {
 			return
 		}
 	}
