@@ -35,6 +35,8 @@ type scope struct {
 	types                  string // sorted, a line each
 }
 
+func (s scope) pool() pool { return pool{s.namespace, s.queue} }
+
 // poll is a call of Poll that waits.
 type poll struct {
 	scope  scope
@@ -51,7 +53,7 @@ type poll struct {
 	answered bool
 }
 
-// routes lists the routes that the poll's scope admits among those that a shard may have due.
+// admits reports whether rows of a route may be handed to the poll.
 func (p *poll) admits(r keys.Route) bool {
 	return r.Namespace == p.scope.namespace && r.TaskQueue == p.scope.queue &&
 		(r.Node == "" || r.Node == p.scope.node) && p.types[r.Type]
@@ -62,7 +64,7 @@ func newClaimer(s *Server) *claimer {
 	c.deliver = &deliverer{s: s, claims: map[string]*delivered{}}
 	for i := range s.rows.Space().Shards() {
 		c.shards = append(c.shards, &claimShard{
-			c: c, index: i, kick: make(chan struct{}, 1), due: map[keys.Route]time.Time{}, stale: true,
+			c: c, index: i, kick: make(chan struct{}, 1), due: schedule{}, stale: true,
 		})
 	}
 	return c
@@ -97,7 +99,7 @@ func (s *Server) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply
 	}
 	if err != nil {
 		<-p.done
-		c.giveBack(p.rows)
+		c.giveBack(ctx, p.rows)
 		return umbel.PollReply{}, err
 	}
 	<-p.done
@@ -190,14 +192,14 @@ func (c *claimer) enter(p *poll) bool {
 // offer wakes the shards that may have rows for p; a poll that does not wait is answered if there are none.
 // c.mu is held.
 func (c *claimer) offer(p *poll) {
-	any := false
+	some := false
 	for _, sh := range c.shards {
 		if sh.mayHave(p) {
-			any = true
+			some = true
 			sh.wake()
 		}
 	}
-	if !any && p.once {
+	if !some && p.once {
 		c.answer(p)
 	}
 }
@@ -233,6 +235,28 @@ func (c *claimer) close() {
 			c.answer(p)
 		}
 	}
+}
+
+// wanted lists the routes that the polls which wait may be served from.
+func (c *claimer) wanted() []keys.Route {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := map[scope]bool{}
+	var out []keys.Route
+	for _, p := range c.waiting {
+		if seen[p.scope] {
+			continue
+		}
+		seen[p.scope] = true
+		for t := range p.types {
+			r := keys.Route{Namespace: p.scope.namespace, TaskQueue: p.scope.queue, Type: t, Priority: keys.DefaultPriority}
+			out = append(out, r)
+			if r.Node = p.scope.node; r.Node != "" {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
 }
 
 // take reserves the polls of the first scope that a shard has due routes for, and those routes, the earliest
@@ -276,17 +300,15 @@ func (c *claimer) settle(polls []*poll) {
 }
 
 // giveBack releases rows that were claimed for a poll whose caller has gone. They have never left this server.
-func (c *claimer) giveBack(rows []outbox.Held) {
+func (c *claimer) giveBack(ctx context.Context, rows []outbox.Held) {
 	if len(rows) == 0 {
 		return
 	}
-	c.s.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout) //nolint:forbidigo // outlives the call
-		defer cancel()
-		for _, err := range c.s.release(ctx, rows) {
-			c.s.log.Warn("rows of a poll that went away come back only when their lease lapses", "err", err)
-		}
-	})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	for _, err := range c.s.release(ctx, rows) {
+		c.s.log.Warn("rows of a poll that went away come back only when their lease lapses", "err", err)
+	}
 }
 
 const giveBackTimeout = 10 * time.Second

@@ -22,11 +22,11 @@ type claimShard struct {
 	kick  chan struct{}
 
 	mu     sync.Mutex
-	due    map[keys.Route]time.Time // by Redis's clock
-	hinted map[keys.Route]bool      // since the claim that is under way began
-	stale  bool                     // due may lack routes: read the ready set
-	offset time.Duration            // Redis's clock less this process's
-	read   time.Time                // when the ready set was last read, by this process's clock
+	due    schedule
+	hinted map[keys.Route]bool // since the claim that is under way began
+	stale  bool                // due may lack routes: read the ready set
+	offset time.Duration       // Redis's clock less this process's
+	read   time.Time           // when the ready set was last read, by this process's clock
 }
 
 // How often a shard's ready set is read though no wake-up came.
@@ -48,9 +48,7 @@ func (sh *claimShard) now() time.Time { return time.Now().Add(sh.offset) } //nol
 // hint notes that a route is to be looked at from an instant on.
 func (sh *claimShard) hint(r keys.Route, at time.Time) {
 	sh.mu.Lock()
-	if old, ok := sh.due[r]; !ok || at.Before(old) {
-		sh.due[r] = at
-	}
+	sh.due.earlier(r, at)
 	if sh.hinted != nil {
 		sh.hinted[r] = true
 	}
@@ -74,7 +72,7 @@ func (sh *claimShard) mayHave(p *poll) bool {
 		return true
 	}
 	now := sh.now()
-	for r, at := range sh.due {
+	for r, at := range sh.due[p.scope.pool()] {
 		if !at.After(now) && p.admits(r) {
 			return true
 		}
@@ -87,12 +85,13 @@ func (sh *claimShard) dueFor(p *poll, now time.Time) []keys.Route {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	var out []keys.Route
-	for r, at := range sh.due {
+	due := sh.due[p.scope.pool()]
+	for r, at := range due {
 		if !at.After(now) && p.admits(r) {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b keys.Route) int { return sh.due[a].Compare(sh.due[b]) })
+	slices.SortFunc(out, func(a, b keys.Route) int { return due[a].Compare(due[b]) })
 	return out[:min(len(out), lua.MaxPairs)]
 }
 
@@ -142,19 +141,22 @@ func (sh *claimShard) pause(ctx context.Context, what string, err error) {
 // wait is how long nothing needs to be done unless a wake-up comes: until the next route is due, or the ready
 // set is to be read again.
 func (sh *claimShard) wait() time.Duration {
+	d := sh.c.pace()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	d := readIdle
-	if sh.c.anyWaiting() && !sh.c.hints.Load() || sh.c.busy() {
-		d = readBusy
-	}
 	now := sh.now()
-	for _, at := range sh.due {
-		if at.After(now) {
-			d = min(d, at.Sub(now)+time.Millisecond)
-		}
+	if at, ok := sh.due.next(now); ok {
+		d = min(d, at.Sub(now)+time.Millisecond)
 	}
 	return max(d, time.Millisecond)
+}
+
+// pace is how often ready sets are read though no wake-up came.
+func (c *claimer) pace() time.Duration {
+	if c.busy() || c.anyWaiting() && !c.hints.Load() {
+		return readBusy
+	}
+	return readIdle
 }
 
 func (c *claimer) anyWaiting() bool {
@@ -165,10 +167,7 @@ func (c *claimer) anyWaiting() bool {
 
 // refresh reads the ready set if it is time to, or if something may be missing.
 func (sh *claimShard) refresh(ctx context.Context) error {
-	pace := readIdle
-	if sh.c.anyWaiting() && !sh.c.hints.Load() || sh.c.busy() {
-		pace = readBusy
-	}
+	pace := sh.c.pace()
 	sh.mu.Lock()
 	needed := sh.stale || time.Since(sh.read) >= pace //nolint:forbidigo // paces this server only
 	if needed {
@@ -182,17 +181,24 @@ func (sh *claimShard) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sh.mu.Lock()
-	kept := map[keys.Route]time.Time{}
-	for r := range sh.hinted { // what came while the set was read may be newer than it
-		kept[r] = sh.due[r]
+	if len(ready) >= outbox.MaxReady { // what others leave waiting must not hide what is asked for here
+		asked, err := sh.c.s.rows.ReadyOf(ctx, sh.index, sh.c.wanted())
+		if err != nil {
+			return err
+		}
+		ready = append(ready, asked...)
 	}
-	sh.due = kept
-	for _, r := range ready {
-		if at, ok := kept[r.Route]; !ok || r.At.Before(at) {
-			kept[r.Route] = r.At
+	sh.mu.Lock()
+	kept := schedule{}
+	for r := range sh.hinted { // what came while the set was read may be newer than it
+		if at, ok := sh.due.at(r); ok {
+			kept.set(r, at)
 		}
 	}
+	for _, r := range ready {
+		kept.earlier(r.Route, r.At)
+	}
+	sh.due = kept
 	sh.stale, sh.hinted = false, nil
 	sh.read = time.Now() //nolint:forbidigo // paces this server only
 	sh.offset = time.Until(now)
@@ -247,7 +253,7 @@ func (sh *claimShard) forget(routes []keys.Route) {
 	defer sh.mu.Unlock()
 	for _, r := range routes {
 		if !sh.hinted[r] {
-			sh.due[r] = sh.now().Add(again)
+			sh.due.set(r, sh.now().Add(again))
 		}
 	}
 	sh.hinted = nil
@@ -262,9 +268,9 @@ func (sh *claimShard) learn(routes map[keys.Route]time.Time) {
 		switch {
 		case sh.hinted[r]:
 		case at.IsZero():
-			delete(sh.due, r)
+			sh.due.drop(r)
 		default:
-			sh.due[r] = at
+			sh.due.set(r, at)
 		}
 	}
 	sh.hinted = nil
