@@ -83,7 +83,11 @@ func (s *Server) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply
 	if !c.enter(p) {
 		return umbel.PollReply{}, errClosed("poll")
 	}
-	timeout := time.NewTimer(max(r.Wait, onceWait))
+	wait := r.Wait
+	if p.once {
+		wait = onceWait
+	}
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	var err error
 	select {
@@ -168,8 +172,16 @@ func (s *Server) polled(rows []outbox.Held) umbel.PollReply {
 	return reply
 }
 
-// holds notes that workers of this server hold rows.
-func (c *claimer) holds() { c.holding.Store(time.Now().UnixMilli()) } //nolint:forbidigo // paces this server only
+// holds notes that workers of this server hold rows. From then on ready sets are read more often.
+func (c *claimer) holds() {
+	idle := !c.busy()
+	c.holding.Store(time.Now().UnixMilli()) //nolint:forbidigo // paces this server only
+	if idle {
+		for _, sh := range c.shards {
+			sh.wake()
+		}
+	}
+}
 
 // busy reports whether workers of this server hold rows, or held some a moment ago.
 func (c *claimer) busy() bool {

@@ -25,7 +25,9 @@ type claimShard struct {
 	due    schedule
 	hinted map[keys.Route]bool // since the claim that is under way began
 	stale  bool                // due may lack routes: read the ready set
+	doubts int                 // counts the reasons for that
 	offset time.Duration       // Redis's clock less this process's
+	synced bool                // offset is known
 	read   time.Time           // when the ready set was last read, by this process's clock
 }
 
@@ -45,6 +47,17 @@ func (sh *claimShard) wake() {
 // now estimates Redis's clock. sh.mu is held.
 func (sh *claimShard) now() time.Time { return time.Now().Add(sh.offset) } //nolint:forbidigo // an estimate; the script decides
 
+// sync learns from a reading of Redis's clock, which is as old as its reply took to arrive. A reply that was slow
+// counts for an eighth only, lest rows come late after it; clocks are set, so it must count. sh.mu is held.
+func (sh *claimShard) sync(now time.Time) {
+	const slow, share = time.Second, 8
+	offset := time.Until(now)
+	if late := sh.offset - offset; sh.synced && late > 0 && late < slow {
+		offset = sh.offset - late/share
+	}
+	sh.offset, sh.synced = offset, true
+}
+
 // hint notes that a route is to be looked at from an instant on.
 func (sh *claimShard) hint(r keys.Route, at time.Time) {
 	sh.mu.Lock()
@@ -60,6 +73,7 @@ func (sh *claimShard) hint(r keys.Route, at time.Time) {
 func (sh *claimShard) doubt() {
 	sh.mu.Lock()
 	sh.stale = true
+	sh.doubts++
 	sh.mu.Unlock()
 	sh.wake()
 }
@@ -173,6 +187,7 @@ func (sh *claimShard) refresh(ctx context.Context) error {
 	if needed {
 		sh.hinted = map[keys.Route]bool{}
 	}
+	doubts := sh.doubts
 	sh.mu.Unlock()
 	if !needed {
 		return nil
@@ -199,9 +214,9 @@ func (sh *claimShard) refresh(ctx context.Context) error {
 		kept.earlier(r.Route, r.At)
 	}
 	sh.due = kept
-	sh.stale, sh.hinted = false, nil
-	sh.read = time.Now() //nolint:forbidigo // paces this server only
-	sh.offset = time.Until(now)
+	sh.stale, sh.hinted = sh.doubts != doubts, nil // a doubt that came meanwhile is not yet answered
+	sh.read = time.Now()                           //nolint:forbidigo // paces this server only
+	sh.sync(now)
 	sh.mu.Unlock()
 	sh.c.answerOnce()
 	return nil
@@ -292,7 +307,7 @@ func (sh *claimShard) serve(ctx context.Context, pairs []outbox.Pair, polls []*p
 		sh.c.s.log.Error("rows cannot be read", "shard", sh.index, "err", errors.Join(g.Broken...))
 	}
 	sh.mu.Lock()
-	sh.offset = time.Until(g.Now)
+	sh.sync(g.Now)
 	sh.mu.Unlock()
 	for i, p := range polls {
 		p.rows = g.Rows[i]
