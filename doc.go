@@ -6,10 +6,10 @@
 //	// shared by both sides: the value is the contract
 //	var Thumbnail = umbel.Define[Image, Thumb]("thumbnail", umbel.StartToClose(2*time.Minute))
 //
-//	// worker: engine is a server.Open(redis, …)
+//	// worker: engine is a server.Open(ctx, redis, server.Config{})
 //	w, err := worker.New(engine, worker.Config{Concurrency: 32})
 //	worker.Handle(w, Thumbnail, func(ctx context.Context, in Image) (Thumb, error) { … })
-//	err = w.Run(ctx) // until ctx ends; then it hands its rows back
+//	err = w.Run(ctx) // until ctx ends; then it drains, and hands back what takes too long
 //
 //	// client
 //	c, err := client.New(engine, client.Config{})

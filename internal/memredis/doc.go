@@ -1,5 +1,5 @@
-// Package memredis is the in-memory Redis that comes inside the binary: for
-// `umbel dev`, for examples and for tests of users' own code.
+// Package memredis is an in-memory Redis inside the process: for the examples
+// and for tests.
 //
 // It is miniredis behind in-memory pipes: no port, no process, nothing to
 // install. Nothing survives the process, it is one Go map under one lock, and
