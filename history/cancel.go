@@ -52,7 +52,7 @@ func (h *Redis) CancelRows(ctx context.Context, run *outbox.Run, ordinals []int6
 	ordinals = slices.DeleteFunc(ordinals, func(o int64) bool { return o >= n })
 	var cancelled int64
 	for part := range slices.Chunk(ordinals, outbox.MaxSettle) {
-		items, err := h.outbox.Items(ctx, run, part, false)
+		items, err := h.outbox.Items(ctx, run, part)
 		if err != nil {
 			return cancelled, err
 		}

@@ -133,10 +133,10 @@ func (h *Redis) Ordered(ctx context.Context, run *outbox.Run, from umbel.Cursor,
 				ev, ok = umbel.Event{Type: umbel.ActivityCancelled, Row: umbel.Row{Ordinal: at.at}}, true
 			}
 			if !ok { // still open
-				return p, h.describe(ctx, run, p.Results, inputs)
+				return h.describe(ctx, run, p, inputs, bytes)
 			}
 			if bytes += size(ev); len(p.Results) > 0 && bytes > umbel.MaxPageBytes {
-				return p, h.describe(ctx, run, p.Results, inputs)
+				return h.describe(ctx, run, p, inputs, bytes-size(ev))
 			}
 			at.at++
 			r := result(ev)
@@ -146,7 +146,7 @@ func (h *Redis) Ordered(ctx context.Context, run *outbox.Run, from umbel.Cursor,
 		}
 	}
 	p.End = at.at >= n
-	return p, h.describe(ctx, run, p.Results, inputs)
+	return h.describe(ctx, run, p, inputs, bytes)
 }
 
 // places reads the index of consecutive ordinals, and which of them the run's cancel found open.

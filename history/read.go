@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -224,7 +225,7 @@ func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(
 			for i := range ordinals {
 				ordinals[i] = ordinal + int64(i)
 			}
-			items, err := x.h.outbox.Items(ctx, run, ordinals, true)
+			items, err := x.h.outbox.Items(ctx, run, ordinals)
 			if err != nil {
 				yield(umbel.Event{}, err)
 				return
@@ -232,6 +233,10 @@ func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(
 			for i, it := range items {
 				r := it.On
 				if at := e.first + 2*(ordinals[i]-first); at >= from {
+					if it.Input, err = x.h.whole(ctx, run, ordinals[i], it); err != nil {
+						yield(umbel.Event{}, err)
+						return
+					}
 					if !yield(umbel.Event{
 						Seq: at, Type: umbel.ActivityScheduled, At: e.at, TaskQueue: r.TaskQueue, Node: r.Node,
 						Row: umbel.Row{Ordinal: ordinals[i], Key: it.Key, Type: r.Type, Input: it.Input},
@@ -254,13 +259,14 @@ func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(
 // rest yields ActivityCancelled for each ordinal that a run's cancel found open.
 func (x *expander) rest(ctx context.Context, e entry, from int64) func(func(umbel.Event, error) bool) {
 	return func(yield func(umbel.Event, error) bool) {
-		seq := e.first
-		for ordinal, err := range x.h.bits(ctx, x.h.outbox.Space().Shard(x.shard).Run(e.value).Rest()) {
+		seq := max(from, e.first)
+		key := x.h.outbox.Space().Shard(x.shard).Run(e.value).Rest()
+		for ordinal, err := range x.h.bits(ctx, key, seq-e.first) {
 			if err != nil {
 				yield(umbel.Event{}, err)
 				return
 			}
-			if seq >= from && !yield(umbel.Event{
+			if !yield(umbel.Event{
 				Seq: seq, Type: umbel.ActivityCancelled, At: e.at, Row: umbel.Row{Ordinal: ordinal},
 			}, nil) {
 				return
@@ -273,9 +279,9 @@ func (x *expander) rest(ctx context.Context, e entry, from int64) func(func(umbe
 	}
 }
 
-// bits yields the numbers of the bits that are set in a bitmap.
-func (h *Redis) bits(ctx context.Context, key string) func(func(int64, error) bool) {
-	const page = 4096
+// bits yields the numbers of the bits that are set in a bitmap, without the first skip of them.
+func (h *Redis) bits(ctx context.Context, key string, skip int64) func(func(int64, error) bool) {
+	const page = 64 << 10
 	return func(yield func(int64, error) bool) {
 		for at := int64(0); ; at += page {
 			var s string
@@ -288,8 +294,15 @@ func (h *Redis) bits(ctx context.Context, key string) func(func(int64, error) bo
 				return
 			}
 			for i := range len(s) {
+				if n := int64(bits.OnesCount8(s[i])); n <= skip {
+					skip -= n
+					continue
+				}
 				for b := range 8 {
-					if s[i]>>(7-b)&1 == 1 && !yield((at+int64(i))*8+int64(b), nil) {
+					if s[i]>>(7-b)&1 == 0 {
+						continue
+					}
+					if skip--; skip < 0 && !yield((at+int64(i))*8+int64(b), nil) {
 						return
 					}
 				}

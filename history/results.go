@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -100,7 +99,7 @@ func (h *Redis) Results(ctx context.Context, run *outbox.Run, from umbel.Cursor,
 			}
 			if bytes += size(ev); len(p.Results) == limit || len(p.Results) > 0 && bytes > umbel.MaxPageBytes {
 				p.End = false
-				return p, h.describe(ctx, run, p.Results, inputs)
+				return h.describe(ctx, run, p, inputs, bytes-size(ev))
 			}
 			r := result(ev)
 			r.Cursor = at.String()
@@ -109,7 +108,7 @@ func (h *Redis) Results(ctx context.Context, run *outbox.Run, from umbel.Cursor,
 		}
 		p.Next = at.String()
 	}
-	return p, h.describe(ctx, run, p.Results, inputs)
+	return h.describe(ctx, run, p, inputs, bytes)
 }
 
 // resume checks a cursor against history: if its entry is another now, Redis was taken back to before it.
@@ -145,32 +144,4 @@ func result(e umbel.Event) umbel.Result[umbel.Payload] {
 		r.Status, r.Err = umbel.StatusCancelled, fmt.Errorf("ordinal %d: %w", e.Ordinal, umbel.ErrCancelled)
 	}
 	return r
-}
-
-// describe adds what is known of the rows: type and key, and the inputs if they are asked for.
-func (h *Redis) describe(ctx context.Context, run *outbox.Run, rs []umbel.Result[umbel.Payload], inputs bool) error {
-	if run.Served && len(run.Routes) == 1 && !run.Keyed && !inputs {
-		for i := range rs {
-			rs[i].Type = run.Routes[0].Type
-		}
-		return nil
-	}
-	const page = 1000
-	for part := range slices.Chunk(rs, page) {
-		ordinals := make([]int64, len(part))
-		for i, r := range part {
-			ordinals[i] = r.Ordinal
-		}
-		items, err := h.outbox.Items(ctx, run, ordinals, inputs)
-		if err != nil {
-			return err
-		}
-		for i, it := range items {
-			part[i].Type, part[i].Key = it.On.Type, it.Key
-			if inputs {
-				part[i].Input = it.Input
-			}
-		}
-	}
-	return nil
 }

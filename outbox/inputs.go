@@ -16,11 +16,12 @@ type Item struct {
 	On    keys.Route // the same
 	Key   string
 	Input umbel.Payload
+	Large bool // Input is without its bytes, which [Redis.Large] reads
 }
 
-// Items reads what was staged for rows of a run, by ordinal, in the order asked for. Inputs that have a field
-// of their own are read only if large is set.
-func (o *Redis) Items(ctx context.Context, run *Run, ordinals []int64, large bool) ([]Item, error) {
+// Items reads what was staged for rows of a run, by ordinal, in the order asked for: up to 16 KB a row. The bytes
+// of larger inputs are read one by one, by [Redis.Large].
+func (o *Redis) Items(ctx context.Context, run *Run, ordinals []int64) ([]Item, error) {
 	rd := run.reader()
 	var numbers []int64
 	for _, n := range ordinals {
@@ -47,13 +48,6 @@ func (o *Redis) Items(ctx context.Context, run *Run, ordinals []int64, large boo
 		if err != nil {
 			return nil, o.broken("read inputs", run.WorkflowID, run.ID, fmt.Errorf("ordinal %d: %w", ordinal, err))
 		}
-		if in.large && large {
-			vals, err := o.fields(ctx, run, []string{"b" + strconv.FormatInt(ordinal, 10)})
-			if err != nil {
-				return nil, err
-			}
-			in.payload.Data = []byte(vals[0])
-		}
 		if in.route >= len(run.Routes) { // the run has grown since it was read
 			if run, err = o.Reload(ctx, run); err != nil {
 				return nil, err
@@ -62,9 +56,21 @@ func (o *Redis) Items(ctx context.Context, run *Run, ordinals []int64, large boo
 		if in.route >= len(run.Routes) {
 			return nil, o.broken("read inputs", run.WorkflowID, run.ID, fmt.Errorf("ordinal %d is on route %d of %d", ordinal, in.route, len(run.Routes)))
 		}
-		out[i] = Item{Route: in.route, On: run.Routes[in.route], Key: in.key, Input: in.payload}
+		out[i] = Item{Route: in.route, On: run.Routes[in.route], Key: in.key, Input: in.payload, Large: in.large}
 	}
 	return out, nil
+}
+
+// Large reads the bytes of an input that has a field of its own.
+func (o *Redis) Large(ctx context.Context, run *Run, ordinal int64) ([]byte, error) {
+	vals, err := o.fields(ctx, run, []string{"b" + strconv.FormatInt(ordinal, 10)})
+	if err != nil {
+		return nil, err
+	}
+	if vals[0] == "" {
+		return nil, o.broken("read inputs", run.WorkflowID, run.ID, fmt.Errorf("ordinal %d: %w", ordinal, errChunk))
+	}
+	return []byte(vals[0]), nil
 }
 
 func (o *Redis) fields(ctx context.Context, run *Run, fields []string) ([]string, error) {

@@ -53,14 +53,12 @@ func (o *Redis) rows(ctx context.Context, run *Run, ordinals []int64, known span
 // whole is the row of a view, with its input if that is a large one.
 func (o *Redis) whole(ctx context.Context, run *Run, v *view) (Row, error) {
 	r := v.row(run)
-	if v.in.large {
-		data, err := o.fields(ctx, run, []string{"b" + strconv.FormatInt(v.ordinal, 10)})
-		if err != nil {
-			return r, err
-		}
-		r.Input.Data = []byte(data[0])
+	if !v.in.large {
+		return r, nil
 	}
-	return r, nil
+	var err error
+	r.Input.Data, err = o.Large(ctx, run, v.ordinal)
+	return r, err
 }
 
 // Scan implements [Store]. It reads a page of rows at a time, each as it stands at one moment.
