@@ -110,7 +110,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether target is the sentinel of e's code.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error) //nolint:errorlint // target is a sentinel here, never a wrapped error
+	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Op == "" && t.Field == "" && t.Err == nil
 }
 

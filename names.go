@@ -35,7 +35,7 @@ const (
 // A name is valid UTF-8 without control characters, 1 to [MaxNameBytes] bytes long. Everything else is
 // allowed: colons, braces, stars, spaces, emoji. It is the only validator: client, worker and server use it.
 func ValidateName(field, value string) error {
-	rule := ""
+	var rule string
 	switch {
 	case value == "":
 		rule = "must not be empty"

@@ -12,7 +12,7 @@ import (
 func Info(ctx context.Context) umbel.Info {
 	h, ok := ctx.Value(holdKey{}).(*hold)
 	if !ok {
-		panic("worker: Info needs the context that the worker passed to the handler, or one made from it: pass that on instead of context.Background")
+		panic("worker: Info needs the context that the worker passed to the handler, or one made from it: pass that on instead of context.Background") //nolint:forbidigo // documented: a handler cannot go on
 	}
 	deadline, _ := h.Deadline()
 	r := &h.row

@@ -10,7 +10,7 @@ import (
 // hold is a claimed row in this worker's hands, from the poll's reply until its outcome is acknowledged. It is
 // also the context of the row's handler, which is how Info finds it.
 type hold struct {
-	context.Context
+	context.Context //nolint:containedctx // it is the handler's context, with more to say
 	cancel      context.CancelCauseFunc
 	stopTimeout context.CancelFunc // nil without a start-to-close
 	overrun     *time.Timer        // nil without a start-to-close

@@ -54,7 +54,7 @@ func (w *Worker) pollLoop(ctx, base context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the worker ends, and with it this call
 		case err == nil:
 			if failing {
 				failing = false

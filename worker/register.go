@@ -45,7 +45,7 @@ func MaxConcurrency(n int) HandleOption {
 // result that cannot be encoded, fail the row for good.
 func Handle[In, Out any](w *Worker, a umbel.Activity[In, Out], fn func(context.Context, In) (Out, error), opts ...HandleOption) {
 	if err := TryHandle(w, a, fn, opts...); err != nil {
-		panic(err.Error())
+		panic(err.Error()) //nolint:forbidigo // a registration that cannot work; TryHandle returns it
 	}
 }
 
@@ -65,7 +65,7 @@ func TryHandle[In, Out any](w *Worker, a umbel.Activity[In, Out], fn func(contex
 // [Handle], panics included; [TryHandleFunc] returns the problem.
 func HandleFunc(w *Worker, name string, h umbel.Handler, opts ...HandleOption) {
 	if err := TryHandleFunc(w, name, h, opts...); err != nil {
-		panic(err.Error())
+		panic(err.Error()) //nolint:forbidigo // a registration that cannot work; TryHandle returns it
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"iter"
-	"log"
 	"log/slog"
 	"os"
 	"strconv"
@@ -45,12 +44,13 @@ func main() {
 	input := flag.Int("input", 100, "bytes of an input")
 	flag.Parse()
 	slog.SetLogLoggerLevel(slog.LevelWarn)
-	f, err := run(context.Background(), *url, *n, *input)
-	if err != nil {
-		log.Fatal(err)
+	f, err := run(context.Background(), *url, *n, *input) //nolint:forbidigo // this is main
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(f)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(f); err != nil {
-		log.Fatal(err)
+	if err != nil {
+		slog.Error("load failed", "err", err)
+		os.Exit(1)
 	}
 }
 
