@@ -51,7 +51,7 @@ func (sh *claimShard) now() time.Time { return time.Now().Add(sh.offset) } //nol
 // counts for an eighth only, lest rows come late after it; clocks are set, so it must count. sh.mu is held.
 func (sh *claimShard) sync(now time.Time) {
 	const slow, share = time.Second, 8
-	offset := time.Until(now)
+	offset := time.Until(now) //nolint:forbidigo // an estimate; the script decides
 	if late := sh.offset - offset; sh.synced && late > 0 && late < slow {
 		offset = sh.offset - late/share
 	}

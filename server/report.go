@@ -84,8 +84,8 @@ func (s *Server) prepare(ctx context.Context, r umbel.ReportRequest, it umbel.Re
 	if !ok {
 		return nil, umbel.Verdict{Code: umbel.Refused, Err: invalidToken(it.Token)}, nil
 	}
-	if err := checkItem(it); err != nil {
-		return nil, umbel.Verdict{Code: umbel.Refused, Err: err}, nil
+	if refused := checkItem(it); refused != nil {
+		return nil, umbel.Verdict{Code: umbel.Refused, Err: refused}, nil
 	}
 	run, err := s.rows.Run(ctx, t.shard, t.run)
 	if err != nil {
@@ -153,6 +153,7 @@ func verdict(s history.Settled, a history.Answer) umbel.Verdict {
 		return umbel.Verdict{Code: umbel.Dropped, Attempt: a.Attempt}
 	case history.CodeStale:
 		return umbel.Verdict{Code: umbel.Stale}
+	case history.Accepted:
 	}
 	switch s.Ending {
 	case history.Retried:
