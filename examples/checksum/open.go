@@ -1,0 +1,10 @@
+//go:build !slowreads
+
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func open(_ context.Context, path string) (*os.File, error) { return os.Open(path) }
