@@ -85,7 +85,7 @@ func (s *Server) prepare(ctx context.Context, r umbel.ReportRequest, it umbel.Re
 		return nil, umbel.Verdict{Code: umbel.Refused, Err: invalidToken(it.Token)}, nil
 	}
 	if refused := checkItem(it); refused != nil {
-		return nil, umbel.Verdict{Code: umbel.Refused, Err: refused}, nil
+		return nil, umbel.Verdict{Code: umbel.Refused, Err: refused}, nil //nolint:nilerr // it is the item's verdict
 	}
 	run, err := s.rows.Run(ctx, t.shard, t.run)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // also the context of the row's handler, which is how Info finds it.
 type hold struct {
 	context.Context //nolint:containedctx // it is the handler's context, with more to say
-	cancel      context.CancelCauseFunc
-	stopTimeout context.CancelFunc // nil without a start-to-close
-	overrun     *time.Timer        // nil without a start-to-close
+	cancel          context.CancelCauseFunc
+	stopTimeout     context.CancelFunc // nil without a start-to-close
+	overrun         *time.Timer        // nil without a start-to-close
 
 	worker *Worker
 	row    umbel.ClaimedRow
