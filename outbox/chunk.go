@@ -85,7 +85,10 @@ func next(chunk, shared string) (in input, rest string, err error) {
 		if r, rest, err = uvarint(rest); err != nil {
 			return in, "", err
 		}
-		in.route = int(r) //nolint:gosec // checked against the table of routes by its reader
+		if r >= umbel.MaxRoutes {
+			return in, "", errChunk
+		}
+		in.route = int(r) //nolint:gosec // checked
 	}
 	if flags&hasKey != 0 {
 		if in.key, rest, err = str(rest); err != nil {

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -23,12 +22,12 @@ func parseRecord(s string) (record, error) {
 	if len(s) < recordHead || s[0] != 'C' && s[0] != 'P' {
 		return record{}, fmt.Errorf("row record %.40q is damaged", s)
 	}
-	tries, err1 := strconv.Atoi(s[1:3])
-	route, err2 := strconv.Atoi(s[3:5])
-	if err1 != nil || err2 != nil {
+	tries, ok1 := digits(s[1:3])
+	route, ok2 := digits(s[3:5])
+	if !ok1 || !ok2 {
 		return record{}, fmt.Errorf("row record %.40q is damaged", s)
 	}
-	r := record{claimed: s[0] == 'C', tries: tries, route: route, err: s[recordHead:]}
+	r := record{claimed: s[0] == 'C', tries: int(tries), route: int(route), err: s[recordHead:]}
 	if r.claimed {
 		r.nonce = s[5:recordHead]
 	}
@@ -56,30 +55,33 @@ func parseLease(nonce, s string) (Lease, error) {
 	if len(s) < head {
 		return l, fmt.Errorf("record of claim %s is damaged: %.60q", nonce, s)
 	}
-	ms, err1 := strconv.ParseInt(s[1:10], 10, 64)
-	at, err2 := strconv.ParseInt(s[10:23], 10, 64)
-	route, err3 := strconv.Atoi(s[23:head])
+	ms, ok1 := digits(s[1:10])
+	at, ok2 := digits(s[10:23])
+	route, ok3 := digits(s[23:head])
 	lines := strings.Split(s[head:], "\n")
-	if err1 != nil || err2 != nil || err3 != nil || len(lines) != 3 {
+	if !ok1 || !ok2 || !ok3 || len(lines) != 3 {
 		return l, fmt.Errorf("record of claim %s is damaged: %.60q", nonce, s)
 	}
 	l.Delivered = s[0] == '1'
 	l.Lease = time.Duration(ms) * time.Millisecond
 	l.ClaimedAt = time.UnixMilli(at).UTC()
-	l.Route, l.Worker, l.RunID = route, lines[0], lines[1]
+	l.Route, l.Worker, l.RunID = int(route), lines[0], lines[1]
 	var err error
 	l.Ordinals, err = parseSpans(lines[2])
 	return l, err
 }
+
+// maxLeaseRows bounds the rows of a claim: the script takes no more.
+const maxLeaseRows = 1000
 
 // parseSpans expands 'a-b,c-d'.
 func parseSpans(s string) ([]int64, error) {
 	var out []int64
 	for span := range strings.SplitSeq(s, ",") {
 		a, b, ok := strings.Cut(span, "-")
-		first, err1 := strconv.ParseInt(a, 10, 64)
-		last, err2 := strconv.ParseInt(b, 10, 64)
-		if !ok || err1 != nil || err2 != nil || last < first || last-first > maxOrdinal {
+		first, ok1 := digits(a)
+		last, ok2 := digits(b)
+		if !ok || !ok1 || !ok2 || last < first || last > maxOrdinal || last-first >= int64(maxLeaseRows-len(out)) {
 			return nil, fmt.Errorf("list of ordinals %.60q is damaged", s)
 		}
 		for o := first; o <= last; o++ {
@@ -87,6 +89,21 @@ func parseSpans(s string) ([]int64, error) {
 		}
 	}
 	return out, nil
+}
+
+// digits reads a number of decimal digits and nothing else.
+func digits(s string) (int64, bool) {
+	if s == "" || len(s) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }
 
 const maxOrdinal = 1<<24 - 1
@@ -105,8 +122,8 @@ func parseMember(s string, score float64) (member, error) {
 	if len(s) < 9 {
 		return m, bad
 	}
-	first, err := strconv.ParseInt(s[:8], 10, 64)
-	if err != nil {
+	first, ok := digits(s[:8])
+	if !ok || first > maxOrdinal {
 		return m, bad
 	}
 	m.first, m.last = first, first
@@ -115,7 +132,7 @@ func parseMember(s string, score float64) (member, error) {
 		return m, nil
 	case s[8] == 'f' && len(s) == 17:
 		m.fresh = true
-		if m.last, err = strconv.ParseInt(s[9:], 10, 64); err != nil || m.last < m.first {
+		if m.last, ok = digits(s[9:]); !ok || m.last < m.first || m.last > maxOrdinal {
 			return m, bad
 		}
 		return m, nil
