@@ -36,6 +36,10 @@ test-real: redis ## Only the packages whose tests start a Redis
 test-chaos: redis ## Only the tests that kill processes, COUNT times
 	$(GO) test $(RACE) -shuffle=on -count=$(COUNT) -timeout=30m -run 'Kill|Crash|Chaos' $(REDIS_PACKAGES)
 
+.PHONY: test-kill
+test-kill: redis ## Only the tests that kill the program and Redis, at full length
+	UMBEL_TEST_FULL=1 $(GO) test $(RACE) -count=1 -timeout=$(TIMEOUT) -v ./test/kill
+
 .PHONY: lint
 lint: ## Run golangci-lint as tools.mod pins it
 	$(LINT) run

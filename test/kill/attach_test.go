@@ -1,0 +1,64 @@
+package kill_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/testredis"
+)
+
+// role returns this test binary as another program.
+func role(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), roleVar+"="+name)
+	return cmd
+}
+
+// A process starts a fan-out and is killed before any of it has run. Others run it and gather it by its name.
+func TestKillTheStarter(t *testing.T) {
+	t.Parallel()
+	redis := testredis.Real(t, testredis.AppendOnly("always"))
+	const id = "squares: {of} *all* ✿"
+
+	a := role("start", redis.URL, id)
+	out, err := a.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	_ = a.Process.Kill()
+	_ = a.Wait() // killed, as the line above says
+	if err != nil || said != "started\n" {
+		t.Fatalf("the starter said %q, %v", said, err)
+	}
+	if c := observe(t, redis, id).counts(t); c != (umbel.Counts{Scheduled: rows, Pending: rows}) {
+		t.Fatalf("the starter left %+v, want %d rows that wait", c, rows)
+	}
+
+	b := start(t, role("gather", redis.URL, id)) // it waits for what is not yet done
+	w := start(t, role("work", redis.URL, id))
+	b.ended(t)
+	w.kill()
+	c := start(t, role("gather", redis.URL, id)) // it reads what is
+	c.ended(t)
+	var want strings.Builder
+	for n := range upTo(rows) {
+		fmt.Fprintln(&want, n*n)
+	}
+	for name, p := range map[string]*process{"while it ran": b, "afterwards": c} {
+		if got := p.stdout.String(); got != want.String() {
+			t.Errorf("gathered %s: %s", name, firstDifference(got, want.String()))
+		}
+	}
+	if h := readHistory(t, redis, id, rows); len(h.failures) > 0 {
+		t.Errorf("attempts failed: %v", h.failures)
+	}
+}

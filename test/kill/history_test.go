@@ -1,0 +1,141 @@
+package kill_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/testredis"
+	"github.com/umbelhq/umbel/server"
+)
+
+// told is what a history says of a run.
+type told struct {
+	failures map[string]int // attempts that failed and were followed by another, by the type of their error
+	attempts int            // the most that one ordinal took
+}
+
+// attempt is a try at an ordinal.
+type attempt struct {
+	ordinal int64
+	number  int
+}
+
+// readHistory reads all of a workflow's history through a server of its own and holds it to the promises: no gap (8),
+// one terminal per ordinal (6), each attempt that ended after its ActivityStarted (7), one close, at the end (10).
+func readHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n int64) told {
+	t.Helper()
+	engine, err := server.Open(t.Context(), redis.NewClient(t), server.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	d, err := engine.Describe(t.Context(), umbel.DescribeRequest{Namespace: umbel.DefaultNamespace, WorkflowID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Status != umbel.StatusCompleted || d.Counts != (umbel.Counts{Scheduled: n, Completed: n}) {
+		t.Errorf("the run is %s with %+v, want all %d completed", d.Status, d.Counts, n)
+	}
+
+	c := checker{
+		started: map[attempt]bool{}, ended: map[attempt]bool{}, terminal: map[int64]umbel.EventType{},
+		scheduled: map[int64]bool{}, told: told{failures: map[string]int{}},
+	}
+	for head := int64(1); c.seq < head; {
+		page, err := engine.History(t.Context(), umbel.HistoryRequest{
+			Namespace: umbel.DefaultNamespace, WorkflowID: id, From: c.seq + 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Events) == 0 {
+			t.Fatalf("history ends at %d, its head is %d", c.seq, page.Head)
+		}
+		for _, e := range page.Events {
+			c.event(t, e)
+		}
+		head = page.Head
+	}
+	if int64(len(c.scheduled)) != n || int64(len(c.terminal)) != n {
+		t.Errorf("history has %d scheduled and %d resolved ordinals, want %d of both", len(c.scheduled), len(c.terminal), n)
+	}
+	if c.last != umbel.WorkflowClosed {
+		t.Errorf("history ends with %s, want %s", c.last, umbel.WorkflowClosed)
+	}
+	t.Logf("history: %d events, failed attempts %v, at most %d attempts", c.seq, c.failures, c.attempts)
+	return c.told
+}
+
+// checker reads a history event by event.
+type checker struct {
+	told
+	seq            int64
+	last           umbel.EventType
+	scheduled      map[int64]bool
+	started, ended map[attempt]bool
+	terminal       map[int64]umbel.EventType
+}
+
+func (c *checker) event(t *testing.T, e umbel.Event) {
+	t.Helper()
+	if e.Seq != c.seq+1 {
+		t.Fatalf("event %d follows event %d", e.Seq, c.seq)
+	}
+	c.seq++
+	if c.last == umbel.WorkflowClosed || c.seq == 1 && e.Type != umbel.WorkflowStarted {
+		t.Errorf("event %d: %s after %q", e.Seq, e.Type, c.last)
+	}
+	c.last = e.Type
+	try := attempt{e.Ordinal, e.Attempt}
+	switch e.Type {
+	case umbel.ActivityScheduled:
+		once(t, e, c.scheduled, e.Ordinal)
+	case umbel.ActivityStarted:
+		once(t, e, c.started, try)
+		c.attempts = max(c.attempts, e.Attempt)
+		if before := (attempt{e.Ordinal, e.Attempt - 1}); e.Attempt > 1 && !c.ended[before] {
+			t.Errorf("event %d: %+v has started, %+v has not ended", e.Seq, try, before)
+		}
+	case umbel.ActivityAttemptFailed:
+		once(t, e, c.ended, try)
+		if e.Failure == nil {
+			t.Errorf("event %d: %+v failed without a failure", e.Seq, try)
+			return
+		}
+		c.failures[e.Failure.Type]++
+	case umbel.WorkflowStarted, umbel.FanOutDecided, umbel.WorkflowClosed:
+		return
+	}
+	if !c.scheduled[e.Ordinal] {
+		t.Errorf("event %d: %s of an ordinal that was not scheduled: %+v", e.Seq, e.Type, try)
+	}
+	if before := c.terminal[e.Ordinal]; before != "" {
+		t.Errorf("event %d: %s of %+v, which is resolved by %s", e.Seq, e.Type, try, before)
+	}
+	if (e.Type.Terminal() || e.Type == umbel.ActivityAttemptFailed) && !c.started[try] {
+		t.Errorf("event %d: %s of %+v, which has not started", e.Seq, e.Type, try)
+	}
+	if e.Type.Terminal() {
+		c.terminal[e.Ordinal] = e.Type
+	}
+}
+
+// once fails the test if an event says again what was said before.
+func once[K comparable](t *testing.T, e umbel.Event, seen map[K]bool, k K) {
+	t.Helper()
+	if seen[k] {
+		t.Errorf("event %d: %s of %+v twice", e.Seq, e.Type, k)
+	}
+	seen[k] = true
+}
+
+// only fails the test if attempts failed for another reason.
+func (h told) only(t *testing.T, kind string) {
+	t.Helper()
+	for other := range maps.Keys(h.failures) {
+		if other != kind {
+			t.Errorf("%d attempts failed with %s", h.failures[other], other)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package kill_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/testredis"
+	"github.com/umbelhq/umbel/outbox"
+)
+
+// observer reads how a workflow stands. It is no server: nothing lapses because it looks.
+type observer struct {
+	redis *testredis.Redis
+	rows  *outbox.Redis
+	id    umbel.WorkflowID
+}
+
+func observe(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID) observer {
+	t.Helper()
+	rows, err := outbox.NewRedis(t.Context(), redis.Client, outbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return observer{redis: redis, rows: rows, id: id}
+}
+
+// counts returns how the rows stand, zero if the workflow has not been started.
+func (o observer) counts(t *testing.T) umbel.Counts {
+	t.Helper()
+	run, err := o.rows.Current(t.Context(), umbel.DefaultNamespace, o.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run == "" {
+		return umbel.Counts{}
+	}
+	shard := o.rows.Shard(umbel.DefaultNamespace, o.id)
+	r, err := o.rows.Run(t.Context(), shard.Index, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := o.rows.Standing(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Counts
+}
+
+// leases returns the claims that the worker of p holds, not those that an earlier one has left.
+func (o observer) leases(t *testing.T, p *process) []outbox.Lease {
+	t.Helper()
+	shard := o.rows.Shard(umbel.DefaultNamespace, o.id)
+	nonces, err := o.redis.Client.ZRange(t.Context(), shard.Claims(), 0, -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases, err := o.rows.Leases(t.Context(), shard.Index, nonces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := fmt.Sprintf("-%d-", p.cmd.Process.Pid) // as in the identity that a worker gives itself
+	return slices.DeleteFunc(leases, func(l outbox.Lease) bool { return !strings.Contains(l.Worker, pid) })
+}
+
+// until waits until the rows stand as ready wants them, while p runs, and returns how they stand.
+func (o observer) until(t *testing.T, p *process, ready func(umbel.Counts) bool) umbel.Counts {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		if c := o.counts(t); ready(c) {
+			return c
+		}
+		select {
+		case <-again.C:
+		case <-p.gone:
+			t.Fatalf("the program has ended (%v) where it should be killed, at %+v; it said\n%s",
+				p.err, o.counts(t), tail(p.stderr.String()))
+		case <-t.Context().Done():
+			t.Fatalf("stuck at %+v", o.counts(t))
+		}
+	}
+}
