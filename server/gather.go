@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
@@ -140,6 +141,9 @@ func checkCancel(r umbel.CancelRequest) error {
 	if len(r.Ordinals) > umbel.MaxReportItems {
 		return umbel.Limit("cancel", int64(len(r.Ordinals)), "ordinals of a call", umbel.MaxReportItems)
 	}
+	if !utf8.ValidString(r.Reason) {
+		return umbel.Invalid("reason", r.Reason, "must be valid UTF-8")
+	}
 	for _, o := range r.Ordinals {
 		if o < 0 || o >= 1<<24 {
 			return umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to 16777215")
@@ -155,6 +159,10 @@ func (s *Server) History(ctx context.Context, r umbel.HistoryRequest) (umbel.His
 	}
 	if err := checkLimit(r.Limit); err != nil {
 		return umbel.HistoryReply{}, named("history", r.WorkflowID, err)
+	}
+	if r.From < 0 {
+		return umbel.HistoryReply{}, named("history", r.WorkflowID,
+			umbel.Invalid("from", strconv.FormatInt(r.From, 10), "must be a sequence number, 1 or more, or 0 for the first"))
 	}
 	wf := history.Workflow{Namespace: r.Namespace, ID: r.WorkflowID}
 	head, err := s.history.Head(ctx, wf)

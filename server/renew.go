@@ -16,6 +16,9 @@ func (s *Server) Renew(ctx context.Context, r umbel.RenewRequest) (umbel.RenewRe
 	if err := umbel.ValidateName("namespace", r.Namespace); err != nil {
 		return umbel.RenewReply{}, named("renew", "", err)
 	}
+	if err := umbel.ValidateName("worker", r.Worker); err != nil {
+		return umbel.RenewReply{}, named("renew", "", err)
+	}
 	if len(r.Tokens) > umbel.MaxPollRows {
 		return umbel.RenewReply{}, named("renew", "", umbel.Limit("renewal", int64(len(r.Tokens)), "tokens of a call", umbel.MaxPollRows))
 	}

@@ -34,9 +34,13 @@ func (s *Server) Stage(ctx context.Context, r umbel.StageRequest) (umbel.StageRe
 	if err := checkStaging(r.StagingID); err != nil {
 		return umbel.StageReply{}, named("stage", r.WorkflowID, err)
 	}
-	if r.Offset < 0 || r.Offset+int64(len(r.Rows)) > umbel.MaxRows {
+	if r.Offset < 0 {
 		return umbel.StageReply{}, named("stage", r.WorkflowID,
-			umbel.Limit("fan-out", r.Offset+int64(len(r.Rows)), "rows of a run", umbel.MaxRows))
+			umbel.Invalid("offset", strconv.FormatInt(r.Offset, 10), "must be the ordinal of the call's first row, 0 or more"))
+	}
+	if r.Offset > umbel.MaxRows-int64(min(len(r.Rows), umbel.MaxRows)) { // so written, nothing overflows
+		return umbel.StageReply{}, named("stage", r.WorkflowID,
+			umbel.Limit("fan-out", max(r.Offset, r.Offset+int64(len(r.Rows))), "rows of a run", umbel.MaxRows))
 	}
 	if len(r.Rows) == 0 {
 		return umbel.StageReply{Next: r.Offset}, nil
