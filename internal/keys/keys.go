@@ -2,7 +2,7 @@
 //
 // P is the prefix, T the tag of the shard in braces, R a run's ID, W the namespace and workflow ID.
 //
-//	P:{T}:meta         hash    format, shards, lease per namespace; in shard 0 only
+//	P:{T}:meta         hash    format, shards, lease; in shard 0 only
 //	P:{T}:ready        zset    routes that have due or future rows, by the instant to look at them
 //	P:{T}:route:ROUTE  zset    runs that wait on a route, by the instant to look at them
 //	P:{T}:backlog      hash    pending rows per route
@@ -22,6 +22,7 @@
 //	P:{T}:muted:R      bitmap  of them, those that have no terminal in history
 //	P:{T}:attempts:R   hash    the attempt that was recorded, where it is not 1
 //	P:{T}:index:R      string  where in history each ordinal's terminal is
+//	P:wake             channel wake-ups, see [Space.Channel]
 package keys
 
 import (

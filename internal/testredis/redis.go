@@ -5,7 +5,7 @@
 //	func TestStore(t *testing.T) {
 //		testredis.Each(t, func(t *testing.T, r *testredis.Redis) {
 //			t.Parallel()
-//			store := outbox.NewRedis(r.Client, r.Prefix)
+//			store, err := outbox.NewRedis(t.Context(), r.Client, outbox.Options{Prefix: r.Prefix})
 //			…
 //		})
 //	}
