@@ -99,6 +99,22 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	}
 }
 
+// The table of keys in docs/design.md is that of package keys.
+func TestDocsListEveryKey(t *testing.T) {
+	t.Parallel()
+	keys := regexp.MustCompile(`(?m)^(?://\t|\| \x60)(P:\{T\}:[\w:]+)\x60? +(?:\| )?(\w+)`)
+	list := func(file string) (found []string) {
+		for _, m := range keys.FindAllStringSubmatch(read(t, file), -1) {
+			found = append(found, m[1]+" "+m[2])
+		}
+		return found
+	}
+	want, got := list("internal/keys/keys.go"), list("docs/design.md")
+	if len(want) < 20 || !slices.Equal(got, want) {
+		t.Errorf("docs/design.md lists\n%s\nand package keys\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // A Go block of README is a complete program, which is compiled, or a quotation of an example, which runs.
 func TestReadmeCodeIsReal(t *testing.T) {
 	t.Parallel()
