@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"outbox":              {".", "internal/keys", "internal/lua"},
 	"outbox/outboxtest":   {".", "outbox"},
 	"history":             {".", "internal/keys", "internal/lua", "outbox"},
-	"history/historytest": {".", "history", "outbox"},
+	"history/historytest": {".", "history", "outbox", "outbox/outboxtest"},
 	"internal/wire":       {".", "api"},
 	"internal/remote":     {".", "api", "internal/wire"},
 	"internal/lifecycle":  {"."},
