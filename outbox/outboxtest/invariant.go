@@ -3,6 +3,7 @@ package outboxtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,9 +141,7 @@ var noNonce = strings.Repeat("-", 26)
 // checkClaims wants a lease for every claim, and as many rows left as it holds.
 func (s *shard) checkClaims() {
 	leases := map[string]string{}
-	for f, v := range s.hash("leases") {
-		leases[f] = v
-	}
+	maps.Copy(leases, s.hash("leases"))
 	delete(s.held, noNonce)
 	for _, z := range s.set("claims") {
 		nonce, _ := z.Member.(string)
