@@ -92,11 +92,11 @@ type Pair struct {
 func (o *Redis) Pairs(ctx context.Context, shard int, routes []keys.Route, now time.Time, most int) ([]Pair, error) {
 	sh := o.space.Shard(shard)
 	cmds := make([]*redis.ZSliceCmd, len(routes))
-	by := redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli()+1, 10), Count: int64(most)}
 	err := o.scripts.Retry(ctx, func() error {
 		_, err := o.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, r := range routes {
-				cmds[i] = p.ZRangeByScoreWithScores(ctx, sh.Route(r.String()), &by)
+				// by rank: Redis builds a reply by score in pieces of 16 KB
+				cmds[i] = p.ZRangeWithScores(ctx, sh.Route(r.String()), 0, int64(most)-1)
 			}
 			return nil
 		})
@@ -112,6 +112,9 @@ func (o *Redis) Pairs(ctx context.Context, shard int, routes []keys.Route, now t
 	var all []waiting
 	for i, c := range cmds {
 		for _, z := range c.Val() {
+			if z.Score > float64(now.UnixMilli()+1) {
+				break
+			}
 			all = append(all, waiting{z, i})
 		}
 	}
@@ -126,13 +129,21 @@ func (o *Redis) Pairs(ctx context.Context, shard int, routes []keys.Route, now t
 		if err != nil {
 			return nil, err
 		}
-		if p.Run == nil { // its keys are gone: only the sweeper of such leftovers may take the entry away
-			continue
+		if p.Run == nil { // its record was lost or evicted: the claim takes the entry away
+			p = Pair{Run: o.leftover(sh, umbel.RunID(id), routes[w.route])}
 		}
 		p.At = millis(w.Score)
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// leftover stands for a run whose record is gone.
+func (o *Redis) leftover(sh keys.Shard, id umbel.RunID, route keys.Route) *Run {
+	return &Run{
+		ID: id, Namespace: route.Namespace, Shard: sh, Keys: sh.Run(string(id)), ChunkRows: 1,
+		Routes: []keys.Route{route}, Names: []string{route.String()},
+	}
 }
 
 // pair finds the number that a route has in a run.

@@ -168,7 +168,7 @@ func Failure(op string, err error) error {
 	case lua.Full(err):
 		return &umbel.Error{
 			Code: umbel.CodeOverloaded, Op: op, NotApplied: true, Err: err,
-			Reason: "Redis is at its maxmemory and takes no more rows; what runs goes on. Finish or delete runs, or raise maxmemory",
+			Reason: "Redis is at its maxmemory and takes no more rows; what runs goes on. Raise maxmemory, or wait for runs to end",
 		}
 	case lua.Away(err):
 		return &umbel.Error{Code: umbel.CodeUnavailable, Op: op, Err: err, Reason: "Redis did not answer"}

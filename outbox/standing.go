@@ -17,6 +17,9 @@ type Standing struct {
 	ClosedAt  time.Time // zero while it is running
 }
 
+// staging is the status of rows that are not committed: there is no run yet.
+const staging = "staging"
+
 // Standing reads how a run stands: its counts are kept in its record, one number per route and per status.
 func (o *Redis) Standing(ctx context.Context, run *Run) (Standing, error) {
 	var m map[string]string
@@ -27,7 +30,7 @@ func (o *Redis) Standing(ctx context.Context, run *Run) (Standing, error) {
 	if err != nil {
 		return Standing{}, o.fail("read run", err)
 	}
-	if m["status"] == "" {
+	if m["status"] == "" || m["status"] == staging { // staged again only: Redis was taken back to before the commit
 		o.runs.drop(run.ID)
 		return Standing{}, &umbel.Error{Code: umbel.CodeNotFound, Op: "read run", WorkflowID: run.WorkflowID, RunID: run.ID, NotApplied: true}
 	}

@@ -39,20 +39,3 @@ func (s *Server) adoptLease(ctx context.Context) error {
 	s.lease.Store(int64(stored))
 	return nil
 }
-
-// sayDurability logs what an acknowledged start or result survives. It is the first line of a server's log, since
-// no other setting matters as much when Redis fails.
-func (s *Server) sayDurability(ctx context.Context) {
-	said, keeps := "unknown", "what Redis is configured for; this server may not read it"
-	if v, err := s.rdb.ConfigGet(ctx, "append*").Result(); err == nil && v["appendonly"] != "" {
-		switch {
-		case v["appendonly"] != "yes":
-			said, keeps = "none", "nothing survives a restart of Redis but its last snapshot: set appendonly yes"
-		case v["appendfsync"] == "always":
-			said, keeps = "always", "every acknowledged start and result survives a power cut"
-		default:
-			said, keeps = v["appendfsync"], "the last moments before a crash of Redis's machine may be taken back, and their work runs again"
-		}
-	}
-	s.log.Info("serving", "durability", said, "meaning", keeps, "lease", s.Lease(), "shards", s.rows.Space().Shards())
-}

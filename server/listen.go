@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -28,8 +29,8 @@ func (s *Server) listen(ctx context.Context) {
 		msg, err := sub.Receive(ctx)
 		if err != nil {
 			s.claimer.hints.Store(false)
-			if ctx.Err() != nil {
-				return
+			if ctx.Err() != nil || errors.Is(s.rdb.Ping(ctx).Err(), redis.ErrClosed) {
+				return // the server or its client is closed
 			}
 			if !failing {
 				s.log.Warn("wake-ups do not arrive; due rows are looked for every second", "err", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/umbelhq/umbel"
 )
 
-// Engine is what a worker needs of an engine. It polls, renews and reports; gather steps read results.
+// Engine is what a worker needs of an engine. It polls, renews and reports, and can read results.
 type Engine interface {
 	umbel.Poller
 	umbel.Gatherer
@@ -87,7 +87,7 @@ func New(e Engine, c Config) (*Worker, error) {
 	c = c.withDefaults()
 	err := c.validate()
 	if e == nil {
-		err = errors.Join(umbel.Invalid("engine", "nil", "must not be nil: pass a server.Open or a client.Dial"), err)
+		err = errors.Join(umbel.Invalid("engine", "nil", "must not be nil: pass what server.Open returns"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("worker: config: %w", err)

@@ -114,9 +114,9 @@ func bySDK(t testing.TB, e *server.Server, n int) {
 // TestRedisCPUOfARow holds the CPU time that Redis spends on a row, all of its life, to 1.5 times the yardstick's, both
 // at batches of 100. Batches of 10 and what the SDK makes of an empty handler are printed.
 func TestRedisCPUOfARow(t *testing.T) {
-	n, rounds := 10_000, 3
+	n, rounds := 10_000, 5
 	if full() {
-		n, rounds = 50_000, 5
+		n = 50_000
 	}
 	r := testredis.Real(t, testredis.AppendOnly("everysec"))
 	measure := func(f func()) float64 {

@@ -3,6 +3,7 @@ package cost
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,27 +33,27 @@ func claims(t *testing.T, r *testredis.Redis, e *server.Server, types []string, 
 // compare claims the same rows in two settings in turn, and holds the second to most times the first.
 func compare(t *testing.T, most float64, open func(t *testing.T, round int, second bool) (*testredis.Redis, *server.Server, []string)) {
 	t.Helper()
-	n, rounds := 10_000, 3
+	n, rounds := 30_000, 5
 	if full() {
-		n, rounds = 50_000, 5
+		n = 50_000
 	}
-	var ratios []float64
+	var cost [2][]float64
 	for round := range rounds {
-		var cost [2]float64
 		for i := range cost {
 			r, e, types := open(t, round, i == 1)
 			start(t, e, n)
-			cost[i] = claims(t, r, e, types, n, 100)
+			cost[i] = append(cost[i], claims(t, r, e, types, n, 100))
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		ratios = append(ratios, cost[1]/cost[0])
-		t.Logf("%.2f and %.2f µs of Redis CPU a row", cost[0], cost[1])
 	}
-	t.Logf("ratio: %s", spread(ratios))
-	if m := median(ratios); m > most {
-		t.Errorf("a claim costs %.2f times as much, want at most %.1f", m, most)
+	t.Logf("%s, and %s µs of Redis CPU a row", spread(cost[0]), spread(cost[1]))
+	// what else the machine does only adds to a figure: the least of each is nearest to the truth
+	if ratio := slices.Min(cost[1]) / slices.Min(cost[0]); ratio > most {
+		t.Errorf("a claim costs %.2f times as much, want at most %.1f", ratio, most)
+	} else {
+		t.Logf("ratio %.2f", ratio)
 	}
 }
 
