@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/internal/testredis"
 )
 
-// sha256sum returns what sha256sum prints for paths, and what of it is about files that it could not read.
+// sha256sum returns what sha256sum prints for paths, and fails the test if it could not read one.
 func sha256sum(t *testing.T, dir string, paths ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sha256sum", paths...)
@@ -89,13 +89,13 @@ func TestChecksumOfOddNames(t *testing.T) {
 	}
 	plant(t, dir, files)
 	// find -type f leaves these out.
-	for name, make := range map[string]func(string) error{
+	for name, plant := range map[string]func(string) error{
 		"link":     func(path string) error { return os.Symlink("plain", path) },
 		"loop":     func(path string) error { return os.Symlink(".", path) },
 		"fifo":     func(path string) error { return syscall.Mkfifo(path, 0o644) },
 		"emptydir": func(path string) error { return os.Mkdir(path, 0o755) },
 	} {
-		if err := make(filepath.Join(dir, name)); err != nil {
+		if err := plant(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,7 +23,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	if err := run(ctx, parse(os.Args)); err != nil {
 		fmt.Fprintln(os.Stderr, "checksum:", err)

@@ -7,4 +7,4 @@ import (
 	"os"
 )
 
-func open(_ context.Context, path string) (*os.File, error) { return os.Open(path) }
+func open(_ context.Context, path string) (*os.File, error) { return os.Open(path) } //nolint:gosec // whoever asks for a sum may read

@@ -30,7 +30,7 @@ var CountWords = umbel.Define[string, int]("count-words")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	if err := run(ctx, strings.Join(os.Args[1:], " ")); err != nil {
 		fmt.Fprintln(os.Stderr, "embedded:", err)
 		os.Exit(1)
@@ -61,7 +61,7 @@ func run(ctx context.Context, redisURL string) error {
 	}
 	worked := make(chan error, 1)
 	go func() { worked <- w.Run(context.WithoutCancel(ctx)) }() // it ends by Drain, below
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log"
+	"os"
 	"slices"
 
 	"github.com/umbelhq/umbel"
@@ -19,7 +19,8 @@ var Greet = umbel.Define[string, string]("greet")
 
 func main() {
 	if err := run(context.Background()); err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, "hello:", err)
+		os.Exit(1)
 	}
 }
 

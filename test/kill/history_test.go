@@ -1,6 +1,7 @@
 package kill_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 
@@ -38,10 +39,7 @@ func readHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 		t.Errorf("the run is %s with %+v, want all %d completed", d.Status, d.Counts, n)
 	}
 
-	c := checker{
-		started: map[attempt]bool{}, ended: map[attempt]bool{}, terminal: map[int64]umbel.EventType{},
-		scheduled: map[int64]bool{}, told: told{failures: map[string]int{}},
-	}
+	c := newChecker()
 	for head := int64(1); c.seq < head; {
 		page, err := engine.History(t.Context(), umbel.HistoryRequest{
 			Namespace: umbel.DefaultNamespace, WorkflowID: id, From: c.seq + 1,
@@ -53,15 +51,13 @@ func readHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 			t.Fatalf("history ends at %d, its head is %d", c.seq, page.Head)
 		}
 		for _, e := range page.Events {
-			c.event(t, e)
+			c.event(e)
 		}
 		head = page.Head
 	}
-	if int64(len(c.scheduled)) != n || int64(len(c.terminal)) != n {
-		t.Errorf("history has %d scheduled and %d resolved ordinals, want %d of both", len(c.scheduled), len(c.terminal), n)
-	}
-	if c.last != umbel.WorkflowClosed {
-		t.Errorf("history ends with %s, want %s", c.last, umbel.WorkflowClosed)
+	c.end(n)
+	for _, p := range c.problems[:min(len(c.problems), 20)] {
+		t.Error(p)
 	}
 	t.Logf("history: %d events, failed attempts %v, at most %d attempts", c.seq, c.failures, c.attempts)
 	return c.told
@@ -70,6 +66,7 @@ func readHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 // checker reads a history event by event.
 type checker struct {
 	told
+	problems       []string
 	seq            int64
 	last           umbel.EventType
 	scheduled      map[int64]bool
@@ -77,30 +74,40 @@ type checker struct {
 	terminal       map[int64]umbel.EventType
 }
 
-func (c *checker) event(t *testing.T, e umbel.Event) {
-	t.Helper()
-	if e.Seq != c.seq+1 {
-		t.Fatalf("event %d follows event %d", e.Seq, c.seq)
+func newChecker() *checker {
+	return &checker{
+		started: map[attempt]bool{}, ended: map[attempt]bool{}, terminal: map[int64]umbel.EventType{},
+		scheduled: map[int64]bool{}, told: told{failures: map[string]int{}},
 	}
-	c.seq++
+}
+
+func (c *checker) errorf(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) event(e umbel.Event) {
+	if e.Seq != c.seq+1 {
+		c.errorf("event %d follows event %d", e.Seq, c.seq)
+	}
+	c.seq = e.Seq
 	if c.last == umbel.WorkflowClosed || c.seq == 1 && e.Type != umbel.WorkflowStarted {
-		t.Errorf("event %d: %s after %q", e.Seq, e.Type, c.last)
+		c.errorf("event %d: %s after %q", e.Seq, e.Type, c.last)
 	}
 	c.last = e.Type
 	try := attempt{e.Ordinal, e.Attempt}
 	switch e.Type {
 	case umbel.ActivityScheduled:
-		once(t, e, c.scheduled, e.Ordinal)
+		once(c, e, c.scheduled, e.Ordinal)
 	case umbel.ActivityStarted:
-		once(t, e, c.started, try)
+		once(c, e, c.started, try)
 		c.attempts = max(c.attempts, e.Attempt)
 		if before := (attempt{e.Ordinal, e.Attempt - 1}); e.Attempt > 1 && !c.ended[before] {
-			t.Errorf("event %d: %+v has started, %+v has not ended", e.Seq, try, before)
+			c.errorf("event %d: %+v has started, %+v has not ended", e.Seq, try, before)
 		}
 	case umbel.ActivityAttemptFailed:
-		once(t, e, c.ended, try)
+		once(c, e, c.ended, try)
 		if e.Failure == nil {
-			t.Errorf("event %d: %+v failed without a failure", e.Seq, try)
+			c.errorf("event %d: %+v failed without a failure", e.Seq, try)
 			return
 		}
 		c.failures[e.Failure.Type]++
@@ -108,24 +115,33 @@ func (c *checker) event(t *testing.T, e umbel.Event) {
 		return
 	}
 	if !c.scheduled[e.Ordinal] {
-		t.Errorf("event %d: %s of an ordinal that was not scheduled: %+v", e.Seq, e.Type, try)
+		c.errorf("event %d: %s of an ordinal that was not scheduled: %+v", e.Seq, e.Type, try)
 	}
 	if before := c.terminal[e.Ordinal]; before != "" {
-		t.Errorf("event %d: %s of %+v, which is resolved by %s", e.Seq, e.Type, try, before)
+		c.errorf("event %d: %s of %+v, which is resolved by %s", e.Seq, e.Type, try, before)
 	}
 	if (e.Type.Terminal() || e.Type == umbel.ActivityAttemptFailed) && !c.started[try] {
-		t.Errorf("event %d: %s of %+v, which has not started", e.Seq, e.Type, try)
+		c.errorf("event %d: %s of %+v, which has not started", e.Seq, e.Type, try)
 	}
 	if e.Type.Terminal() {
 		c.terminal[e.Ordinal] = e.Type
 	}
 }
 
-// once fails the test if an event says again what was said before.
-func once[K comparable](t *testing.T, e umbel.Event, seen map[K]bool, k K) {
-	t.Helper()
+// end is called after the last event of a run of n rows.
+func (c *checker) end(n int64) {
+	if int64(len(c.scheduled)) != n || int64(len(c.terminal)) != n {
+		c.errorf("history has %d scheduled and %d resolved ordinals, want %d of both", len(c.scheduled), len(c.terminal), n)
+	}
+	if c.last != umbel.WorkflowClosed {
+		c.errorf("history ends with %q, want %s", c.last, umbel.WorkflowClosed)
+	}
+}
+
+// once notes a problem if an event says again what was said before.
+func once[K comparable](c *checker, e umbel.Event, seen map[K]bool, k K) {
 	if seen[k] {
-		t.Errorf("event %d: %s of %+v twice", e.Seq, e.Type, k)
+		c.errorf("event %d: %s of %+v twice", e.Seq, e.Type, k)
 	}
 	seen[k] = true
 }

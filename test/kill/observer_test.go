@@ -71,6 +71,8 @@ func (o observer) until(t *testing.T, p *process, ready func(umbel.Counts) bool)
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	for {
 		if c := o.counts(t); ready(c) {
 			return c
@@ -80,8 +82,8 @@ func (o observer) until(t *testing.T, p *process, ready func(umbel.Counts) bool)
 		case <-p.gone:
 			t.Fatalf("the program has ended (%v) where it should be killed, at %+v; it said\n%s",
 				p.err, o.counts(t), tail(p.stderr.String()))
-		case <-t.Context().Done():
-			t.Fatalf("stuck at %+v", o.counts(t))
+		case <-late.C:
+			t.Fatalf("stuck at %+v; the program said\n%s", o.counts(t), tail(p.stderr.String()))
 		}
 	}
 }

@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // process is a program that runs, and may be killed.
 type process struct {
 	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr output
 	gone           chan struct{} // closed once it has ended
 	err            error         // how, then
 }
@@ -32,6 +34,9 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
+// patience is how long a test waits for what must come: more than any of them takes, even on a busy machine.
+const patience = 3 * time.Minute
+
 // kill ends it as kill -9 does, and waits until it is gone.
 func (p *process) kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL) // fails only when it is gone already
@@ -43,12 +48,30 @@ func (p *process) ended(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.gone:
-	case <-t.Context().Done():
-		t.Fatal("the program does not end")
+	case <-time.After(patience):
+		t.Fatalf("%s does not end; it said\n%s", p.cmd.Path, tail(p.stderr.String()))
 	}
 	if p.err != nil {
 		t.Fatalf("%s ended with %v and said\n%s", p.cmd.Path, p.err, tail(p.stderr.String()))
 	}
+}
+
+// output is what a program has written so far. It may be read while the program runs.
+type output struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.String()
 }
 
 // tail is the end of what a program said.
