@@ -2,10 +2,8 @@ package kill_test
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/umbelhq/umbel"
@@ -19,12 +17,9 @@ func role(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// A process starts a fan-out and is killed before any of it has run. Others run it and gather it by its name.
-func TestKillTheStarter(t *testing.T) {
-	t.Parallel()
-	redis := testredis.Real(t, testredis.AppendOnly("always"))
-	const id = "squares: {of} *all* ✿"
-
+// startAndKill has a process start a fan-out and kills it as soon as it says so.
+func startAndKill(t *testing.T, redis *testredis.Redis, id string) {
+	t.Helper()
 	a := role("start", redis.URL, id)
 	out, err := a.StdoutPipe()
 	if err != nil {
@@ -39,6 +34,15 @@ func TestKillTheStarter(t *testing.T) {
 	if err != nil || said != "started\n" {
 		t.Fatalf("the starter said %q, %v", said, err)
 	}
+}
+
+// A process starts a fan-out and is killed before any of it has run. Others run it and gather it by its name.
+func TestKillTheStarter(t *testing.T) {
+	t.Parallel()
+	redis := testredis.Real(t, testredis.AppendOnly("always"))
+	const id = "squares: {of} *all* ✿"
+
+	startAndKill(t, redis, id)
 	if c := observe(t, redis, id).counts(t); c != (umbel.Counts{Scheduled: rows, Pending: rows}) {
 		t.Fatalf("the starter left %+v, want %d rows that wait", c, rows)
 	}
@@ -49,13 +53,9 @@ func TestKillTheStarter(t *testing.T) {
 	w.kill()
 	c := start(t, role("gather", redis.URL, id)) // it reads what is
 	c.ended(t)
-	var want strings.Builder
-	for n := range upTo(rows) {
-		fmt.Fprintln(&want, n*n)
-	}
 	for name, p := range map[string]*process{"while it ran": b, "afterwards": c} {
-		if got := p.stdout.String(); got != want.String() {
-			t.Errorf("gathered %s: %s", name, firstDifference(got, want.String()))
+		if got := p.stdout.String(); got != squares() {
+			t.Errorf("gathered %s: %s", name, firstDifference(got, squares()))
 		}
 	}
 	if h := readHistory(t, redis, id, rows); len(h.failures) > 0 {

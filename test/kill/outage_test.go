@@ -1,7 +1,6 @@
 package kill_test
 
 import (
-	"os/exec"
 	"testing"
 	"time"
 
@@ -9,31 +8,39 @@ import (
 	"github.com/umbelhq/umbel/internal/testredis"
 )
 
-// Redis is away for longer than a lease, while a worker holds rows that it could not renew. Nobody pays for that:
-// no attempt fails (13), and each file is there once.
+// Redis is away for longer than a lease, while a worker runs a thousand rows that it cannot renew. Whether the worker
+// lets them run on or ends them, since another might have them by now: nobody pays, no attempt fails (13).
 func TestKillRedisCostsNoAttempt(t *testing.T) {
 	t.Parallel()
-	const files, lease = 3_000, umbel.MinLease
-	random := seeded(t)
-	dir, want := tree(t, random, files)
+	for _, how := range []string{"linger", "yield"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			testOutage(t, how)
+		})
+	}
+}
+
+func testOutage(t *testing.T, how string) {
 	redis := testredis.Real(t, testredis.AppendOnly("always"))
-	watch := observe(t, redis, "w")
-	program := start(t, exec.Command(checksum,
-		"--redis", redis.URL, "--workflow-id", "w", "--lease", lease.String(), dir))
-	before := watch.until(t, program, func(c umbel.Counts) bool {
-		return c.Resolved() > files/10 && len(watch.leases(t, program)) > 0
-	})
+	const id = "outage"
+	startAndKill(t, redis, id)
+	watch := observe(t, redis, id)
+	w := start(t, role(how, redis.URL, id))
+	watch.until(t, w, func(c umbel.Counts) bool { return c.Claimed == rows })
 	redis.Kill(t)
-	t.Logf("killed Redis at %+v", before)
 	away := time.NewTimer(lease * 3 / 2) // the time that passes is what is tested
 	defer away.Stop()
 	<-away.C
 	redis.Restart(t)
-	program.ended(t)
-	if got := program.stdout.String(); got != want {
-		t.Error(firstDifference(got, want))
+	watch.until(t, w, func(c umbel.Counts) bool { return c.Completed == rows })
+	w.kill()
+
+	g := start(t, role("gather", redis.URL, id))
+	g.ended(t)
+	if got := g.stdout.String(); got != squares() {
+		t.Error(firstDifference(got, squares()))
 	}
-	if h := readHistory(t, redis, "w", files); len(h.failures) > 0 {
-		t.Errorf("attempts failed: %v", h.failures)
+	if h := readHistory(t, redis, id, rows); len(h.failures) > 0 || h.attempts != 1 {
+		t.Errorf("attempts failed: %v, or were spent: %d; the worker said\n%s", h.failures, h.attempts, tail(w.stderr.String()))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/worker"
 )
 
-// square is what the processes of attach_test.go have in common.
+// square is what these processes have in common.
 var square = umbel.Define[int, int]("square")
 
 // play is the main function of a process that does one thing: start a fan-out, work, or gather. Each has a server
@@ -24,7 +26,7 @@ func play(role string, args []string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := server.Open(ctx, redis.NewClient(opts), server.Config{})
+	engine, err := server.Open(ctx, redis.NewClient(opts), server.Config{Lease: lease})
 	if err != nil {
 		return err
 	}
@@ -41,12 +43,25 @@ func play(role string, args []string) error {
 		}
 		fmt.Println("started")
 		return run.Wait(ctx) // until it is killed
-	case "work":
-		w, err := worker.New(engine, worker.Config{})
+	case "work", "linger", "yield":
+		cfg := worker.Config{Concurrency: rows}
+		if role == "yield" {
+			cfg.MaxSilence = lease
+		}
+		w, err := worker.New(engine, cfg)
 		if err != nil {
 			return err
 		}
-		worker.Handle(w, square, func(_ context.Context, n int) (int, error) { return n * n, nil })
+		worker.Handle(w, square, func(ctx context.Context, n int) (int, error) {
+			if role != "work" {
+				select {
+				case <-ctx.Done():
+					return 0, context.Cause(ctx)
+				case <-time.After(3 * lease):
+				}
+			}
+			return n * n, nil
+		})
 		return w.Run(ctx)
 	default:
 		values, err := client.Attach(c, square, id).Gather(ctx)
@@ -60,7 +75,19 @@ func play(role string, args []string) error {
 	}
 }
 
-const rows = 1_000
+const (
+	rows  = 1_000
+	lease = umbel.MinLease
+)
+
+// squares is what gather must print.
+func squares() string {
+	var b strings.Builder
+	for n := range upTo(rows) {
+		fmt.Fprintln(&b, n*n)
+	}
+	return b.String()
+}
 
 func upTo(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
