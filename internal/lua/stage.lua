@@ -64,17 +64,18 @@ while p < q do
   p = p + 2
 end
 
--- tail is route, score and first member of the last span: one that goes on from it becomes part of it
+-- tail is route, score (fifteen digits reach the year 9999) and member of the last span: one that goes on from it
+-- becomes part of it
 local tail, members, pending, ends = s[9] or '', {}, {}, tonumber(ARGV[15])
 for g = 1, tonumber(ARGV[14]) do
-  local r, score = tonumber(ARGV[q]), string.format('%013d', math.max(t0 + tonumber(ARGV[q+1]), tonumber(ARGV[q+2])))
+  local r, score = tonumber(ARGV[q]), string.format('%015d', math.max(t0 + tonumber(ARGV[q+1]), tonumber(ARGV[q+2])))
   local first, last, list, m = q + 5, q + 4 + tonumber(ARGV[q+4]), members[r] or {}, nil
   pending[r] = (pending[r] or 0) + tonumber(ARGV[q+3])
   for i = first, last do
     m = ARGV[i]
-    if g == 1 and i == first and string.sub(tail, 1, 15) == string.format('%02d', r) .. score then
-      redis.call('ZREM', KEYS[r+3], string.sub(tail, 16))
-      m = string.sub(tail, 16, 24) .. string.sub(m, 10)
+    if g == 1 and i == first and string.sub(tail, 1, 17) == string.format('%02d', r) .. score then
+      redis.call('ZREM', KEYS[r+3], string.sub(tail, 18))
+      m = string.sub(tail, 18, 26) .. string.sub(m, 10)
     end
     list[#list+1] = score
     list[#list+1] = m

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 )
 
 // spans reads a due set as 'member@delay', the delay counted from the staging's instant.
@@ -72,6 +73,24 @@ func TestStageNotBefore(t *testing.T) {
 		z := f.members(f.keys.Due(0))
 		wantEqual(t, "not before", z[2].Score, float64(at))
 		wantEqual(t, "long past", f.spans(0)[:2], []string{"00000003f00000003@0", "00000002f00000002@100"})
+		f.commit()
+	})
+}
+
+// Instants from the year 1970 to 9999 have one to fifteen digits. None is taken for the beginning of another.
+func TestStageInstantsOfAnyLength(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.fan(10, "a")
+		const last, shorter = 253_402_300_799_000, 2_534_023_007_990
+		f.stage(rows{n: 1, notBefore: last})
+		f.stage(rows{n: 1, notBefore: shorter})
+		f.stage(rows{n: 1, notBefore: last})
+		f.stage(rows{n: 1, notBefore: last})
+		wantEqual(t, "due set", f.members(f.keys.Due(0)), []redis.Z{
+			{Member: "00000001f00000001", Score: shorter}, {Member: "00000000f00000000", Score: last},
+			{Member: "00000002f00000003", Score: last},
+		})
 		f.commit()
 	})
 }
