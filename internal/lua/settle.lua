@@ -189,8 +189,9 @@ for g = 1, tonumber(ARGV[12]) do
       else
         code, recorded = 'd', attempt_of(o)
       end
-    elseif not held and holder ~= '' and verb ~= 'c' then
-      code = 's'
+    elseif not held and holder ~= '' and
+      (verb ~= 'c' or tonumber(attempt) > 1 + (rec and tonumber(string.sub(rec, 2, 3)) or 0)) then
+      code = 's' -- also a late success of an attempt that history has not started: Redis was taken back to before it
     elseif verb == 'q' then
       if not requeue(i, o, rec, holder, route) then code = 'v' end
     else

@@ -184,6 +184,24 @@ func TestSettleLateSuccess(t *testing.T) {
 	})
 }
 
+// Redis is taken back to before an attempt, whose worker reports it all the same: history has no start of it, so it
+// must not get its terminal. The work runs again.
+func TestSettleOfAnAttemptThatIsGone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.started(4, 2, "a")
+		f.settle(group(Complete, f.take(0, 1, long, "0-0"), 0))
+		for _, attempt := range []int{2, 64} {
+			late := group(Complete, "of a claim that is gone", 1)
+			late.Attempt = attempt
+			r := f.runSettle(f.settleCall(late))
+			wantEqual(t, "exceptions", r.Exceptions, []Exception{{Code: 's'}})
+		}
+		wantEqual(t, "status", f.settle(group(Complete, "of a claim that is gone", 1)), "completed")
+		w.check()
+	})
+}
+
 func TestSettleRequeue(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
