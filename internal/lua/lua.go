@@ -62,9 +62,12 @@ func (s *Scripts) Run(ctx context.Context, c Call) (Reply, error) { return s.run
 // run evaluates c: by its hash, and by its text where the server does not know it (after SCRIPT FLUSH, a
 // restart or a failover). It retries what passes by itself until the context ends or [Patience] is used up;
 // every script may be applied twice.
-func (s *Scripts) run(ctx context.Context, c Call) (Reply, error) {
+func (s *Scripts) run(ctx context.Context, c Call) (Reply, error) { return s.runFor(ctx, c, Patience) }
+
+// runFor is run with less patience.
+func (s *Scripts) runFor(ctx context.Context, c Call, patience time.Duration) (Reply, error) {
 	var v any
-	err := s.retry(ctx, func() (err error) {
+	err := s.retryFor(ctx, patience, func() (err error) {
 		v, err = s.rdb.EvalSha(ctx, c.script.sha, c.keys, c.args...).Result()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			v, err = s.rdb.Eval(ctx, c.script.source, c.keys, c.args...).Result()
@@ -75,7 +78,7 @@ func (s *Scripts) run(ctx context.Context, c Call) (Reply, error) {
 }
 
 // RunAll evaluates calls in one round trip. They must not depend on each other: one that must be repeated may
-// be applied after those behind it. Replies and errors stand at the index of their call.
+// be applied after those behind it. Replies and errors stand at the index of their call. All share one [Patience].
 func (s *Scripts) RunAll(ctx context.Context, calls []Call) ([]Reply, []error) {
 	replies, errs := make([]Reply, len(calls)), make([]error, len(calls))
 	if len(calls) == 1 {
@@ -88,10 +91,11 @@ func (s *Scripts) RunAll(ctx context.Context, calls []Call) ([]Reply, []error) {
 		cmds[i] = pipe.EvalSha(ctx, c.script.sha, c.keys, c.args...)
 	}
 	_, _ = pipe.Exec(ctx) // every command has its own error
+	begun := time.Now()
 	for i, c := range calls {
 		v, err := cmds[i].Result()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") || passing(err) {
-			replies[i], errs[i] = s.run(ctx, c)
+			replies[i], errs[i] = s.runFor(ctx, c, Patience-time.Since(begun))
 			continue
 		}
 		replies[i], errs[i] = reply(c, v, err)
@@ -147,13 +151,17 @@ func reply(c Call, v any, err error) (Reply, error) {
 func (s *Scripts) Retry(ctx context.Context, read func() error) error { return s.retry(ctx, read) }
 
 func (s *Scripts) retry(ctx context.Context, try func() error) error {
+	return s.retryFor(ctx, Patience, try)
+}
+
+func (s *Scripts) retryFor(ctx context.Context, patience time.Duration, try func() error) error {
 	err := try()
-	if !passing(err) { // the usual case pays for no timer
+	if !passing(err) || patience <= 0 { // the usual case pays for no timer
 		return err
 	}
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(500*time.Millisecond),
-		backoff.WithMaxElapsedTime(Patience))
+		backoff.WithMaxElapsedTime(patience))
 	return backoff.Retry(func() error {
 		if err := try(); err != nil && !passing(err) {
 			return backoff.Permanent(err)
