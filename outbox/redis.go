@@ -83,18 +83,24 @@ func NewRedis(ctx context.Context, rdb redis.UniversalClient, opts Options) (*Re
 func (o *Redis) found(ctx context.Context, prefix string, shards int) (int, error) {
 	meta := keys.Meta(prefix)
 	var vals []any
-	err := o.scripts.Retry(ctx, func() error {
-		_, err := o.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.HSetNX(ctx, meta, "format", Format)
-			p.HSetNX(ctx, meta, "shards", shards)
-			return nil
-		})
-		if err != nil && !lua.Full(err) { // a full Redis may well hold an installation
-			return err
-		}
+	read := func() (err error) {
 		vals, err = o.rdb.HMGet(ctx, meta, "format", "shards").Result()
 		return err
-	})
+	}
+	err := o.scripts.Retry(ctx, read)
+	if err == nil && (vals[0] == nil || vals[1] == nil) { // not written otherwise: a full Redis may hold an installation
+		err = o.scripts.Retry(ctx, func() error {
+			_, err := o.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.HSetNX(ctx, meta, "format", Format)
+				p.HSetNX(ctx, meta, "shards", shards)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return read()
+		})
+	}
 	if err != nil {
 		return 0, o.fail("open", err)
 	}
