@@ -94,8 +94,9 @@ func (s *Scripts) RunAll(ctx context.Context, calls []Call) ([]Reply, []error) {
 	begun := time.Now()
 	for i, c := range calls {
 		v, err := cmds[i].Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") || passing(err) {
-			replies[i], errs[i] = s.runFor(ctx, c, Patience-time.Since(begun))
+		left := Patience - time.Since(begun)
+		if redis.HasErrorPrefix(err, "NOSCRIPT") || passing(err) && left > 0 {
+			replies[i], errs[i] = s.runFor(ctx, c, left)
 			continue
 		}
 		replies[i], errs[i] = reply(c, v, err)
