@@ -25,6 +25,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	if err := run(ctx, parse(os.Args)); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // the signal; what it interrupted says no more
+		}
 		fmt.Fprintln(os.Stderr, "checksum:", err)
 		os.Exit(1)
 	}
