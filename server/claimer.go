@@ -22,6 +22,7 @@ type claimer struct {
 
 	mu      sync.Mutex
 	waiting []*poll // first come, first served
+	turn    int     // of the shard that is woken first for the next poll
 	closed  bool
 
 	holding atomic.Int64 // when this server last handed out a row or renewed one, unix ms of its own clock
@@ -198,6 +199,11 @@ func (c *claimer) enter(p *poll) bool {
 	}
 	c.waiting = append(c.waiting, p)
 	c.offer(p)
+	if len(c.waiting) == 1 && !c.hints.Load() { // from now on ready sets are read more often
+		for _, sh := range c.shards {
+			sh.wake()
+		}
+	}
 	return true
 }
 
@@ -205,8 +211,10 @@ func (c *claimer) enter(p *poll) bool {
 // c.mu is held.
 func (c *claimer) offer(p *poll) {
 	some := false
-	for _, sh := range c.shards {
-		if sh.mayHave(p) {
+	// Whichever shard runs first takes the poll. Go tends to run first what was woken last: each has its turn at that.
+	c.turn++
+	for i := range c.shards {
+		if sh := c.shards[(c.turn+i)%len(c.shards)]; sh.mayHave(p) {
 			some = true
 			sh.wake()
 		}
