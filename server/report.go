@@ -71,11 +71,20 @@ func checkReport(r umbel.ReportRequest) error {
 	}
 	bytes := 0
 	for i, it := range r.Items {
-		if bytes += len(it.Result.Data); bytes > umbel.MaxReportBytes && i > 0 {
+		if bytes += sizeOf(it.Result, it.Failure); bytes > umbel.MaxReportBytes && i > 0 {
 			return umbel.Limit("report", int64(bytes), "bytes of a call", umbel.MaxReportBytes)
 		}
 	}
 	return nil
+}
+
+// sizeOf is what the texts and bytes of an outcome take.
+func sizeOf(result umbel.Payload, f *umbel.Failure) int {
+	n := len(result.Data)
+	for depth := 0; f != nil && depth <= umbel.MaxErrorCauses; f, depth = f.Cause, depth+1 { // deeper ones are cut
+		n += len(f.Type) + len(f.Message) + len(f.Stack)
+	}
+	return n
 }
 
 // prepare checks an item and decides what is to become of its row. A verdict means that it is decided already.

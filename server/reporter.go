@@ -30,7 +30,7 @@ type pending struct {
 	answer func(history.Answer, error)
 }
 
-// maxSettleBytes bounds the payloads of one script.
+// maxSettleBytes bounds the results and failures of one script.
 const maxSettleBytes = 1 << 20
 
 // maxBatches bounds the scripts of one round trip: each is of another run.
@@ -74,6 +74,7 @@ func (r *reporter) close() {
 }
 
 func (r *reporter) run(ctx context.Context) {
+	r.wake() // what was queued when the loop panicked
 	for {
 		select {
 		case <-ctx.Done():
@@ -113,7 +114,7 @@ func (r *reporter) next() [][]*pending {
 			loads[p.run] = l
 			order = append(order, l)
 		}
-		size := len(p.Result.Data)
+		size := sizeOf(p.Result, p.Failure)
 		if len(l.rows) == outbox.MaxSettle || l.ordinals[p.Ordinal] || len(l.rows) > 0 && l.bytes+size > maxSettleBytes {
 			rest = append(rest, p)
 			continue
