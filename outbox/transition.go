@@ -36,16 +36,18 @@ func (o *Redis) Retry(ctx context.Context, k Key, attempt int, visible time.Time
 	return o.change(ctx, "retry", k, lua.Requeue, lua.Item{Due: due, Tries: strconv.Itoa(attempt)})
 }
 
+// lastYear is the last that RFC 3339 can write; its instants are exact in a double.
+const lastYear = 9999
+
 // dueAt is an instant as scripts want it: 0 for now.
 func dueAt(visible time.Time) (int64, error) {
 	if visible.IsZero() {
 		return 0, nil
 	}
-	ms := CeilMilli(visible).UnixMilli()
-	if ms <= 0 {
-		return 0, umbel.Invalid("visible_after", visible.Format(time.RFC3339), "must be after 1970")
+	if visible.UnixMilli() <= 0 || visible.Year() > lastYear {
+		return 0, umbel.Invalid("visible_after", visible.UTC().Format(time.RFC3339), "must be from the year 1970 to 9999")
 	}
-	return ms, nil
+	return CeilMilli(visible).UnixMilli(), nil
 }
 
 // Rearm implements [Store].
