@@ -93,6 +93,8 @@ func TestCase37BadValuesAreRefusedByName(t *testing.T) {
 		}, "inputs", "nil"},
 		"nil calls": {func(c *client.Client) error { _, err := client.FanOutMixed(t.Context(), c, nil); return err }, "calls", "nil"},
 
+		"nil option": {option(nil), "option", "nil"},
+
 		"namespace long":      {ns(long), "namespace", "255 bytes"},
 		"namespace control":   {ns("a\x00"), "namespace", "control"},
 		"workflow empty":      {option(client.WorkflowID("")), "workflow ID", "empty"},

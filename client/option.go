@@ -85,11 +85,19 @@ func newStartConfig(opts []StartOption) (*startConfig, error) {
 		maxRows:   umbel.MaxRows,
 		maxBytes:  umbel.MaxRunInputBytes,
 	}
+	none := false
 	for _, o := range opts {
+		if o == nil {
+			none = true
+			continue
+		}
 		o.applyStart(c)
 	}
 	if !c.named {
 		c.id = umbel.WorkflowID(umbel.NewRunID())
+	}
+	if none {
+		return nil, c.annotate(umbel.Invalid("option", "nil", "must be made by this package, such as WorkflowID(id)"))
 	}
 	if c.taskQueue == "" {
 		c.taskQueue = umbel.DefaultTaskQueue
