@@ -38,7 +38,7 @@ func (p RetryPolicy) WithDefaults() RetryPolicy {
 	d := DefaultRetry
 	if p.Initial == 0 {
 		p.Initial = d.Initial
-		if p.Cap != 0 {
+		if p.Cap > 0 { // a negative one is refused by its own name
 			p.Initial = min(d.Initial, p.Cap)
 		}
 	}
