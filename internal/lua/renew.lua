@@ -22,9 +22,10 @@ while p < #ARGV do
   local records = count > 0 and redis.call('HMGET', KEYS[at+2], unpack(rows)) or {}
   local status = redis.call('HGET', KEYS[at+1], 'status')
   local lease = redis.call('HGET', KEYS[2], nonce)
+  local length = lease and tonumber(string.sub(lease, 2, 10)) -- none if the record is damaged
   for j = 1, count do
     local rec = records[j]
-    if lease and rec and string.sub(rec, 1, 1) == 'C' and string.sub(rec, 6, 31) == nonce then
+    if length and rec and string.sub(rec, 1, 1) == 'C' and string.sub(rec, 6, 31) == nonce then
       states[j], held = 'h', held + 1
     elseif status == 'cancelled' or redis.call('GETBIT', KEYS[at+3], rows[j]) == 1 then
       states[j] = 'c'
@@ -33,7 +34,7 @@ while p < #ARGV do
     end
   end
   if held > 0 then
-    redis.call('ZADD', KEYS[1], 'XX', now + tonumber(string.sub(lease, 2, 10)), nonce)
+    redis.call('ZADD', KEYS[1], 'XX', now + length, nonce)
     if string.sub(lease, 1, 1) == '0' then redis.call('HSET', KEYS[2], nonce, '1' .. string.sub(lease, 2)) end
   end
   reply[#reply+1] = table.concat(states)

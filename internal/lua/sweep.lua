@@ -18,7 +18,7 @@ redis.call('HSET', KEYS[1], 'last', now, 'gap', gap)
 local lapsed, found = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, ARGV[2]), {}
 for i = 1, #lapsed do
   local rec = redis.call('HGET', KEYS[3], lapsed[i])
-  local grace = rec and gap + tonumber(string.sub(rec, 2, 10)) or 0
+  local grace = rec and gap + (tonumber(string.sub(rec, 2, 10)) or 0) or 0 -- a damaged record is for the caller to tell
   if now >= grace then
     found[#found+1], found[#found+2] = lapsed[i], rec or ''
   else
