@@ -91,24 +91,26 @@ func (s *Server) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	var err error
-	select {
-	case <-p.done:
-	case <-timeout.C:
-		c.leave(p)
-	case <-ctx.Done():
-		c.leave(p)
-		err = ended(ctx, "poll")
-	case <-s.closed:
-		c.leave(p)
-		err = errClosed("poll")
+	for err == nil {
+		select {
+		case <-p.done:
+			defer s.running.Done()
+			return s.polled(p.rows), nil
+		case <-timeout.C:
+			c.leave(p)
+		case <-ctx.Done():
+			err = ended(ctx, "poll")
+		case <-s.closed:
+			err = errClosed("poll")
+		}
 	}
-	if err != nil {
+	c.leave(p)
+	go func() { // the caller need not wait for a claim that is under way; what it brings goes back
+		defer s.running.Done()
 		<-p.done
 		c.giveBack(ctx, p.rows)
-		return umbel.PollReply{}, err
-	}
-	<-p.done
-	return s.polled(p.rows), nil
+	}()
+	return umbel.PollReply{}, err
 }
 
 // onceWait bounds a poll that does not wait: the time that a look at every shard may take.
@@ -190,13 +192,15 @@ func (c *claimer) busy() bool {
 	return time.Now().UnixMilli()-c.holding.Load() < recent //nolint:forbidigo // paces this server only
 }
 
-// enter adds a poll to those that wait, and wakes the shards that may have rows for it.
+// enter adds a poll to those that wait, and wakes the shards that may have rows for it. The server runs until the
+// poll is done.
 func (c *claimer) enter(p *poll) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
+	c.s.running.Add(1)
 	c.waiting = append(c.waiting, p)
 	c.offer(p)
 	if len(c.waiting) == 1 && !c.hints.Load() { // from now on ready sets are read more often
