@@ -11,8 +11,9 @@ import (
 )
 
 // Sweep names up to most lapsed claims of each shard, in one round trip. gap is how long a shard may go without
-// a sweep before its claims are given another lease.
-func (o *Redis) Sweep(ctx context.Context, shards []int, gap time.Duration, most int) ([][]Lease, error) {
+// a sweep before its claims are given another lease. Claims and errors stand at the index of their shard; a claim
+// whose record is damaged is an error, and those beside it are named all the same.
+func (o *Redis) Sweep(ctx context.Context, shards []int, gap time.Duration, most int) ([][]Lease, []error) {
 	calls := make([]lua.Call, len(shards))
 	for i, n := range shards {
 		sh := o.space.Shard(n)
@@ -22,23 +23,23 @@ func (o *Redis) Sweep(ctx context.Context, shards []int, gap time.Duration, most
 	out := make([][]Lease, len(shards))
 	for i := range shards {
 		if errs[i] != nil {
-			return nil, o.fail("sweep", errs[i])
+			errs[i] = o.fail("sweep", errs[i])
+			continue
 		}
 		r, err := lua.ParseSweep(raw[i])
-		if err != nil {
-			return nil, o.fail("sweep", err)
-		}
+		errs[i] = o.fail("sweep", err)
 		for _, l := range r.Lapsed {
 			lease := Lease{Nonce: l.Nonce}
 			if l.Record != "" {
 				if lease, err = parseLease(l.Nonce, l.Record); err != nil {
-					return nil, o.broken("sweep", "", "", err)
+					errs[i] = o.broken("sweep", "", "", err)
+					continue
 				}
 			}
 			out[i] = append(out[i], lease)
 		}
 	}
-	return out, nil
+	return out, errs
 }
 
 // Tries reads how many tries are spent on each row that a claim still holds.

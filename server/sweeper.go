@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 const sweepEvery = time.Second
 
 // sweep lets leases lapse whose worker has fallen silent. Any number of servers may sweep: the step that lets a
-// claim lapse checks its deadline again.
+// claim lapse checks its deadline again. A shard, or a claim, that cannot be swept keeps none of the others.
 func (s *Server) sweep(ctx context.Context) {
 	for {
 		pause := min(s.Lease()/10, sweepEvery)
@@ -40,35 +41,35 @@ func (s *Server) sweepAll(ctx context.Context) error {
 	for i := range shards {
 		shards[i] = i
 	}
+	var failed []error
 	for len(shards) > 0 {
-		lapsed, err := s.rows.Sweep(ctx, shards, s.Lease()/3, maxLapses)
-		if err != nil {
-			return err
-		}
+		lapsed, errs := s.rows.Sweep(ctx, shards, s.Lease()/3, maxLapses)
 		var again []int
 		for i, claims := range lapsed {
-			if err := s.lapse(ctx, shards[i], claims); err != nil {
-				return err
-			}
-			if len(claims) == maxLapses {
+			err := s.lapse(ctx, shards[i], claims)
+			if err == nil && len(claims) == maxLapses {
 				again = append(again, shards[i])
 			}
+			failed = append(failed, errs[i], err)
 		}
 		shards = again
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-// lapse ends the attempts that lapsed claims hold.
+// lapse ends the attempts that lapsed claims hold. A claim that cannot lapse keeps none of the others, unless it
+// is Redis that is away.
 func (s *Server) lapse(ctx context.Context, shard int, claims []outbox.Lease) error {
+	var failed []error
 	for part := range slices.Chunk(claims, maxBatches) {
 		var batches []history.Batch
 		for _, l := range part {
 			b, err := s.lapseOf(ctx, shard, l)
-			if err != nil {
+			if errors.Is(err, umbel.ErrUnavailable) {
 				return err
 			}
-			if b.Run != nil {
+			failed = append(failed, err)
+			if err == nil && b.Run != nil {
 				batches = append(batches, b)
 			}
 		}
@@ -77,17 +78,18 @@ func (s *Server) lapse(ctx context.Context, shard int, claims []outbox.Lease) er
 		}
 		answers, errs := s.history.Settle(ctx, batches)
 		for i, err := range errs {
-			if err != nil {
+			if errors.Is(err, umbel.ErrUnavailable) {
 				return err
 			}
-			if !answers[i].Live && len(batches[i].Rows) > 0 {
+			failed = append(failed, err)
+			if err == nil && !answers[i].Live && len(batches[i].Rows) > 0 {
 				s.log.Info("lease expired", "workflow", batches[i].Run.WorkflowID, "worker", batches[i].Rows[0].Worker,
 					"rows", len(batches[i].Rows))
 				s.watchers.notify(batches[i].Run.ID, answers[i].Closed != "")
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // lapseOf says what the lapse of a claim means for the rows that it still holds: a failed attempt each. If the
