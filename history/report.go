@@ -163,11 +163,23 @@ func (r Settled) retried(it lua.Item, e umbel.Event) (lua.Item, error) {
 	wait := int64((max(r.Wait, 0) + time.Millisecond - 1) / time.Millisecond)
 	e.Type = umbel.ActivityAttemptFailed
 	it.Due, it.Tries, it.Error = -wait, strconv.Itoa(r.Attempt), EncodeFailure(failureOf(e))
+	e.Failure = withoutStacks(failureOf(e).Clip())
 	next := umbel.Event{Type: umbel.ActivityStarted, Row: umbel.Row{Ordinal: r.Ordinal, Attempt: r.Attempt + 1}}
 	var err error
 	// without a wait the next is due with this very entry: a millisecond says that there is a next
 	it.Event, err = encodeEvent(appendAttemptFailed(nil, e, max(wait, 1)), next)
 	return it, err
+}
+
+// withoutStacks is f as history keeps it of an attempt that is not the last: the row's record has its stacks until
+// the next one ends.
+func withoutStacks(f *umbel.Failure) *umbel.Failure {
+	c := *f
+	c.Stack = ""
+	if c.Cause != nil {
+		c.Cause = withoutStacks(c.Cause)
+	}
+	return &c
 }
 
 // answers reads what became of the rows of a batch.

@@ -150,8 +150,11 @@ func (h *Redis) attach(ctx context.Context, s Start) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if b.RunID == s.ID {
+	switch b.RunID {
+	case s.ID:
 		return Started{RunID: s.ID, Scheduled: b.Scheduled}, nil
+	case "": // no run at all: others add to the same staging
+		return Started{}, lost(s, "others add to the same staging at the same time")
 	}
 	return existing(s, b.RunID, b.Scheduled, b.Digest)
 }

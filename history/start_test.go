@@ -210,9 +210,6 @@ func TestEndedInASpan_Case61(t *testing.T) {
 // A million rows that are far from due go in one step.
 func TestCancelAMillion_Case63(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("a million rows")
-	}
 	l := newLab(t, testredis.Shared(t))
 	const n, piece = 1_000_000, 10_000
 	s := begin(nil)

@@ -2,7 +2,9 @@ package outbox_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,15 +111,40 @@ func forgetClaim(t *testing.T, p *place, store *outbox.Redis, key outbox.Key) {
 // places are the kinds of Redis and the numbers of shards that the suites run on.
 func places(t *testing.T, f func(t *testing.T, p *place)) {
 	t.Helper()
-	for _, shards := range []int{1, 4} {
-		t.Run(fmt.Sprintf("%d", shards), func(t *testing.T) {
-			t.Parallel()
-			testredis.Each(t, func(t *testing.T, r *testredis.Redis) {
+	testredis.Each(t, func(t *testing.T, r *testredis.Redis) {
+		t.Parallel()
+		for _, shards := range shardsOn(r.Kind) {
+			t.Run(fmt.Sprintf("%d", shards), func(t *testing.T) {
 				t.Parallel()
 				f(t, on(t, r, shards))
 			})
-		})
+		}
+	})
+}
+
+// shardsOn are the numbers of shards that a kind of Redis is tested with.
+func shardsOn(kind string) []int {
+	switch {
+	case outboxtest.Full():
+		return []int{1, 4}
+	case kind == testredis.KindMini:
+		return []int{1}
+	default:
+		return []int{4}
 	}
+}
+
+// The property tests take ten checks where neither rapid's own flag nor a full run asks for more.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := outboxtest.Full()
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked {
+		if err := flag.Set("rapid.checks", "10"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
 }
 
 func TestRedis(t *testing.T) {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
 	"github.com/umbelhq/umbel/outbox"
+	"github.com/umbelhq/umbel/outbox/outboxtest"
 )
 
 func dispatchCases() []testCase {
@@ -197,7 +197,7 @@ func dispatchedRowsAreDue(s *suite) {
 
 func sizeCases() []testCase {
 	n := []int{0, 1, 999, 1000, 1001, 3999, 4000, 7999, 8000}
-	if !testing.Short() {
+	if outboxtest.Full() {
 		n = append(n, 65535, 65536, 100_001)
 	}
 	var all []testCase

@@ -2,7 +2,6 @@ package outboxtest
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/outbox"
@@ -11,7 +10,7 @@ import (
 // sizes are those at which batches, chunks and bit fields end (case 39).
 func sizes() []int {
 	n := []int{0, 1, 999, 1000, 1001, 3999, 4000, 7999, 8000}
-	if !testing.Short() {
+	if Full() {
 		n = append(n, 65535, 65536, 100_001)
 	}
 	return n
