@@ -13,8 +13,8 @@ const (
 	ActivityScheduled EventType = "ActivityScheduled"
 	// ActivityStarted says that an attempt may be claimed from now on: Ordinal, Attempt.
 	ActivityStarted EventType = "ActivityStarted"
-	// ActivityAttemptFailed records an attempt that will be followed by another: Ordinal, Attempt, Failure,
-	// NextVisible, Worker, ClaimedAt.
+	// ActivityAttemptFailed records an attempt that will be followed by another: Ordinal, Attempt, Failure (without
+	// stacks: those are kept of the last attempt only), NextVisible, Worker, ClaimedAt.
 	ActivityAttemptFailed EventType = "ActivityAttemptFailed"
 	// ActivityCompleted is a terminal: Ordinal, Attempt, Result, Worker, ClaimedAt.
 	ActivityCompleted EventType = "ActivityCompleted"

@@ -55,7 +55,7 @@ func goldens() []golden {
 		{"closed", []umbel.Event{{Type: umbel.WorkflowClosed, Status: umbel.StatusCancelled}}, nil},
 		{"retried", []umbel.Event{
 			{
-				Type: umbel.ActivityAttemptFailed, Row: row(7, 1), Failure: boom, NextVisible: goldenAt.Add(1500 * time.Millisecond),
+				Type: umbel.ActivityAttemptFailed, Row: row(7, 1), Failure: withoutStacks(boom), NextVisible: goldenAt.Add(1500 * time.Millisecond),
 				Worker: "worker-1", ClaimedAt: goldenClaimed,
 			},
 			{Type: umbel.ActivityStarted, Row: row(7, 2)},
