@@ -202,6 +202,11 @@ func (c *claimer) enter(p *poll) bool {
 	}
 	c.s.running.Add(1)
 	c.waiting = append(c.waiting, p)
+	if p.once { // wake-ups take a moment: what is due now is in Redis
+		for _, sh := range c.shards {
+			sh.doubt()
+		}
+	}
 	c.offer(p)
 	if len(c.waiting) == 1 && !c.hints.Load() { // from now on ready sets are read more often
 		for _, sh := range c.shards {
