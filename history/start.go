@@ -168,7 +168,7 @@ func existing(s Start, run umbel.RunID, rows int64, digest []byte) (Started, err
 	case s.OnExisting == umbel.Reject:
 		e.Reason = "exists"
 		return Started{}, e
-	case s.OnExisting == umbel.SameInputs && !bytes.Equal(digest, s.Digest[:]):
+	case s.OnExisting == umbel.SameInputs && (s.Digest == umbel.Digest{} || !bytes.Equal(digest, s.Digest[:])):
 		return Started{}, e
 	}
 	return Started{RunID: run, Scheduled: rows, Attached: true}, nil

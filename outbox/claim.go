@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,6 +44,7 @@ func (o *Redis) Ready(ctx context.Context, shard int) ([]Ready, time.Time, error
 	key := o.space.Shard(shard).Ready()
 	var out []Ready
 	var now time.Time
+	foreign := 0
 	for len(out) < MaxReady {
 		var page []redis.Z
 		err := o.scripts.Retry(ctx, func() error {
@@ -50,7 +52,7 @@ func (o *Redis) Ready(ctx context.Context, shard int) ([]Ready, time.Time, error
 			var t *redis.TimeCmd
 			// TIME has no key: a cluster would send it to a master of its choice
 			_, err := o.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-				z = p.ZRangeWithScores(ctx, key, int64(len(out)), int64(len(out)+ReadyPage-1))
+				z = p.ZRangeWithScores(ctx, key, int64(len(out)+foreign), int64(len(out)+foreign+ReadyPage-1))
 				t = p.Time(ctx)
 				return nil
 			})
@@ -65,8 +67,9 @@ func (o *Redis) Ready(ctx context.Context, shard int) ([]Ready, time.Time, error
 		for _, z := range page {
 			name, _ := z.Member.(string)
 			r, ok := keys.ParseRoute(name)
-			if !ok {
-				return nil, now, o.broken("read ready routes", "", "", fmt.Errorf("route %q is damaged", name))
+			if !ok { // a later version's: not for this server
+				foreign++
+				continue
 			}
 			out = append(out, Ready{Route: r, At: millis(z.Score)})
 		}
@@ -120,12 +123,17 @@ func (o *Redis) Pairs(ctx context.Context, shard int, routes []keys.Route, now t
 	}
 	slices.SortStableFunc(all, func(a, b waiting) int { return cmp.Compare(a.Score, b.Score) })
 	var out []Pair
+	var damaged []error
 	for _, w := range all {
 		if len(out) == most {
 			break
 		}
 		id, _ := w.Member.(string)
 		p, err := o.pair(ctx, shard, umbel.RunID(id), routes[w.route])
+		if errors.Is(err, umbel.ErrInternal) { // one damaged run must not stop its shard
+			damaged = append(damaged, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -134,6 +142,9 @@ func (o *Redis) Pairs(ctx context.Context, shard int, routes []keys.Route, now t
 		}
 		p.At = millis(w.Score)
 		out = append(out, p)
+	}
+	if len(out) == 0 {
+		return nil, errors.Join(damaged...)
 	}
 	return out, nil
 }

@@ -122,7 +122,8 @@ func (o *Redis) found(ctx context.Context, prefix string, shards int) (int, erro
 	return n, nil
 }
 
-// Scripts, Space and Shard are for package history and the server, which change rows and log in one step.
+// Scripts returns the scripts. They, Space and Shard are for package history and the server, which change rows and
+// log in one step.
 func (o *Redis) Scripts() *lua.Scripts { return o.scripts }
 
 // Space returns the names of the installation's keys.
@@ -176,6 +177,8 @@ func Failure(op string, err error) error {
 			Code: umbel.CodeOverloaded, Op: op, NotApplied: true, Err: err,
 			Reason: "Redis is at its maxmemory and takes no more rows; what runs goes on. Raise maxmemory, or wait for runs to end",
 		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &umbel.Error{Code: umbel.CodeUnavailable, Op: op, Err: err, Reason: "the call ended before Redis had answered"}
 	case lua.Away(err):
 		return &umbel.Error{Code: umbel.CodeUnavailable, Op: op, Err: err, Reason: "Redis did not answer"}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
@@ -21,6 +22,7 @@ func (s *Server) Report(ctx context.Context, r umbel.ReportRequest) (umbel.Repor
 	reply := umbel.ReportReply{Verdicts: make([]umbel.Verdict, len(r.Items))}
 	var done sync.WaitGroup
 	var failed firstError
+	var abandoned atomic.Bool
 	for i, it := range r.Items {
 		p, v, err := s.prepare(ctx, r, it)
 		if err != nil {
@@ -32,6 +34,7 @@ func (s *Server) Report(ctx context.Context, r umbel.ReportRequest) (umbel.Repor
 			continue
 		}
 		done.Add(1)
+		p.abandoned = &abandoned
 		p.answer = func(a history.Answer, err error) {
 			if err != nil {
 				failed.set(err)
@@ -45,12 +48,14 @@ func (s *Server) Report(ctx context.Context, r umbel.ReportRequest) (umbel.Repor
 	for _, rp := range s.reporters {
 		rp.wake()
 	}
-	// the items that were handed over are settled whatever becomes of this call
+	// an item that a script has is settled whatever becomes of this call; one that still waits is forgotten with it,
+	// since its worker reports it again
 	settled := make(chan struct{})
 	go func() { done.Wait(); close(settled) }()
 	select {
 	case <-settled:
 	case <-ctx.Done():
+		abandoned.Store(true)
 		return umbel.ReportReply{}, ended(ctx, "report")
 	}
 	if err := failed.get(); err != nil {

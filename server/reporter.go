@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
@@ -26,8 +27,9 @@ type reporter struct {
 // pending is a row that is to be settled, and who wants to know.
 type pending struct {
 	history.Settled
-	run    *outbox.Run
-	answer func(history.Answer, error)
+	run       *outbox.Run
+	answer    func(history.Answer, error)
+	abandoned *atomic.Bool // its call has ended
 }
 
 // maxSettleBytes bounds the results and failures of one script.
@@ -91,6 +93,9 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
+// errAbandoned is told to nobody: the call that would hear it has ended.
+var errAbandoned = &umbel.Error{Code: umbel.CodeUnavailable, Op: "report", NotApplied: true, Reason: "the call has ended"}
+
 // next takes from the queue what goes in one round trip: rows of each run together, each ordinal once.
 func (r *reporter) next() [][]*pending {
 	r.mu.Lock()
@@ -104,6 +109,10 @@ func (r *reporter) next() [][]*pending {
 	var order []*load
 	var rest []*pending
 	for i, p := range r.queue {
+		if p.abandoned.Load() {
+			p.answer(history.Answer{}, errAbandoned)
+			continue
+		}
 		l := loads[p.run]
 		if l == nil {
 			if len(order) == maxBatches {

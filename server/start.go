@@ -73,7 +73,7 @@ func (s *Server) Commit(ctx context.Context, r umbel.CommitRequest) (umbel.Commi
 	}
 	st, err := s.history.Start(ctx, history.Start{
 		Namespace: r.Namespace, WorkflowID: r.WorkflowID, ID: r.StagingID, Rows: r.Rows, Scheduled: r.Scheduled,
-		Types: r.Types, Digest: r.Digest, OnExisting: r.OnExisting, TTL: s.cfg.StagingTTL,
+		Types: r.Types, Digest: digestOf(r), OnExisting: r.OnExisting, TTL: s.cfg.StagingTTL,
 	})
 	if err != nil {
 		return umbel.CommitReply{}, named("start", r.WorkflowID, err)

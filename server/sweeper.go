@@ -24,26 +24,39 @@ func (s *Server) sweep(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if err := s.adoptLease(ctx); err != nil && ctx.Err() == nil {
+		// a master that is away must not keep the others from being swept: to them that would be a gap
+		if err := s.within(ctx, pause, s.adoptLease); err != nil && ctx.Err() == nil {
 			s.log.Warn("lease cannot be read; the one in force stays", "err", err)
 		}
-		if err := s.sweepAll(ctx); err != nil && ctx.Err() == nil {
+		if err := s.sweepAll(ctx, pause); err != nil && ctx.Err() == nil {
 			s.log.Warn("lapsed leases cannot be swept", "err", err)
 		}
 	}
 }
 
+// within bounds a call that must not hold up the sweep.
+func (s *Server) within(ctx context.Context, d time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return f(ctx)
+}
+
 // maxLapses bounds the claims that one look at a shard names.
 const maxLapses = 200
 
-func (s *Server) sweepAll(ctx context.Context) error {
+func (s *Server) sweepAll(ctx context.Context, patience time.Duration) error {
 	shards := make([]int, s.rows.Space().Shards())
 	for i := range shards {
 		shards[i] = i
 	}
 	var failed []error
 	for len(shards) > 0 {
-		lapsed, errs := s.rows.Sweep(ctx, shards, s.Lease()/3, maxLapses)
+		var lapsed [][]outbox.Lease
+		var errs []error
+		_ = s.within(ctx, patience, func(ctx context.Context) error { // every shard has its own error
+			lapsed, errs = s.rows.Sweep(ctx, shards, s.Lease()/3, maxLapses)
+			return nil
+		})
 		var again []int
 		for i, claims := range lapsed {
 			err := s.lapse(ctx, shards[i], claims)
