@@ -36,8 +36,7 @@ func (s *stack) aof() string {
 	if sub := c.ConfigGet(s.t.Context(), "appenddirname").Val()["appenddirname"]; sub != "" { // Redis 7
 		return filepath.Join(dir, sub)
 	}
-	s.t.Skip("this Redis has one append-only file, and no directory of them")
-	return ""
+	return dir // before, one file among what else is there
 }
 
 // Case 57: an older append-only file is restored under live workers, and new runs are started. No result is recorded
