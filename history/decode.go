@@ -24,10 +24,10 @@ func (d *decoder) int() int64 {
 		v |= uint64(c&0x7f) << (7 * i)
 		if c < 0x80 {
 			d.rest = d.rest[i+1:]
-			if int64(v) < 0 { //nolint:gosec // that is what is checked
+			if int64(v) < 0 {
 				d.err = errDamaged
 			}
-			return int64(v) //nolint:gosec // checked
+			return int64(v)
 		}
 	}
 	d.fail()
@@ -75,9 +75,8 @@ func (d *decoder) payload() umbel.Payload {
 
 func (d *decoder) failure(depth int) *umbel.Failure {
 	flags := d.byte()
-	if d.err != nil || depth > umbel.MaxErrorCauses {
+	if depth > umbel.MaxErrorCauses {
 		d.fail()
-		return nil
 	}
 	f := &umbel.Failure{NonRetryable: flags&nonRetryable != 0}
 	f.Attempt = int(d.int())
@@ -149,6 +148,7 @@ func (d *decoder) event(at time.Time, who *actor) umbel.Event {
 	switch e.Type {
 	case umbel.ActivityAttemptFailed, umbel.ActivityCompleted, umbel.ActivityFailed:
 		e.Worker, e.ClaimedAt = who.worker, who.claimedAt
+	default: // nobody ran it
 	}
 	return e
 }

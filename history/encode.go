@@ -44,7 +44,7 @@ func appendText[S string | []byte](b []byte, s S) []byte {
 	return append(b, s...)
 }
 
-func appendInt(b []byte, n int64) []byte { return binary.AppendUvarint(b, uint64(n)) } //nolint:gosec // never negative
+func appendInt(b []byte, n int64) []byte { return binary.AppendUvarint(b, uint64(n)) }
 
 func appendPayload(b []byte, p umbel.Payload) []byte {
 	for i, t := range contentTypes {

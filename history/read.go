@@ -231,22 +231,12 @@ func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(
 				return
 			}
 			for i, it := range items {
-				r := it.On
-				if at := e.first + 2*(ordinals[i]-first); at >= from {
-					if it.Input, err = x.h.whole(ctx, run, ordinals[i], it); err != nil {
-						yield(umbel.Event{}, err)
-						return
-					}
-					if !yield(umbel.Event{
-						Seq: at, Type: umbel.ActivityScheduled, At: e.at, TaskQueue: r.TaskQueue, Node: r.Node,
-						Row: umbel.Row{Ordinal: ordinals[i], Key: it.Key, Type: r.Type, Input: it.Input},
-					}, nil) {
-						return
-					}
+				at := e.first + 2*(ordinals[i]-first)
+				if at >= from && !yield(x.scheduled(ctx, run, at, e.at, ordinals[i], it)) {
+					return
 				}
 				if !yield(umbel.Event{
-					Seq: e.first + 2*(ordinals[i]-first) + 1, Type: umbel.ActivityStarted, At: e.at,
-					Row: umbel.Row{Ordinal: ordinals[i], Attempt: 1},
+					Seq: at + 1, Type: umbel.ActivityStarted, At: e.at, Row: umbel.Row{Ordinal: ordinals[i], Attempt: 1},
 				}, nil) {
 					return
 				}
@@ -254,6 +244,17 @@ func (x *expander) dispatch(ctx context.Context, e entry, from int64) func(func(
 			seq = e.first + 2*(ordinals[len(ordinals)-1]-first) + 2
 		}
 	}
+}
+
+// scheduled is the event of a row that was dispatched, with its whole input.
+func (x *expander) scheduled(
+	ctx context.Context, run *outbox.Run, seq int64, at time.Time, ordinal int64, it outbox.Item,
+) (umbel.Event, error) {
+	input, err := x.h.whole(ctx, run, ordinal, it)
+	return umbel.Event{
+		Seq: seq, Type: umbel.ActivityScheduled, At: at, TaskQueue: it.On.TaskQueue, Node: it.On.Node,
+		Row: umbel.Row{Ordinal: ordinal, Key: it.Key, Type: it.On.Type, Input: input},
+	}, err
 }
 
 // rest yields ActivityCancelled for each ordinal that a run's cancel found open.

@@ -81,12 +81,12 @@ func (h *Redis) Settle(ctx context.Context, batches []Batch) ([]Answers, []error
 		all[i] = s
 	}
 	replies, failed := h.outbox.SettleAll(ctx, all)
-	for i, r := range replies {
+	for i, b := range batches {
 		if errs[i] == nil {
 			errs[i] = failed[i]
 		}
 		if errs[i] == nil {
-			out[i], errs[i] = h.answers(ctx, batches[i], all[i].Groups, where[i], r)
+			out[i], errs[i] = h.answers(ctx, b, all[i].Groups, where[i], replies[i])
 		}
 	}
 	return out, errs

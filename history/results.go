@@ -55,7 +55,7 @@ func parseCursor(s umbel.Cursor) (cursor, error) {
 	} else {
 		var n uint64
 		if n, err = strconv.ParseUint(check, 16, 32); err == nil {
-			c.check = uint32(n) //nolint:gosec // parsed as 32 bits
+			c.check = uint32(n)
 			c.at, err = strconv.ParseInt(seq, 10, 64)
 		}
 	}

@@ -52,7 +52,7 @@ func (in input) append(b []byte, shared string) []byte {
 	}
 	b = append(b, flags)
 	if in.route != 0 {
-		b = binary.AppendUvarint(b, uint64(in.route)) //nolint:gosec // 0 to MaxRoutes
+		b = binary.AppendUvarint(b, uint64(in.route))
 	}
 	if in.key != "" {
 		b = appendString(b, in.key)
@@ -88,7 +88,7 @@ func next(chunk, shared string) (in input, rest string, err error) {
 		if r >= umbel.MaxRoutes {
 			return in, "", errChunk
 		}
-		in.route = int(r) //nolint:gosec // checked
+		in.route = int(r)
 	}
 	if flags&hasKey != 0 {
 		if in.key, rest, err = str(rest); err != nil {

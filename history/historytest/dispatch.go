@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,12 +179,12 @@ func dispatchRefused(s *suite) {
 }
 
 func dispatchedRowsAreDue(s *suite) {
-	wf := history.Workflow{Namespace: "n", ID: "w", RunID: "run1"}
+	wf := history.Workflow{Namespace: "n", ID: "w", RunID: run1}
 	at := s.acquire(wf)
 	its := mixed(12)
 	s.dispatch(wf, &at, its...)
 	for i, r := range s.claim(100) {
-		if r.Ordinal != int64(i) || r.RunID != "run1" || !bytes.Equal(r.Input.Data, its[i].Input.Data) || r.Attempt != 0 {
+		if r.Ordinal != int64(i) || r.RunID != run1 || !bytes.Equal(r.Input.Data, its[i].Input.Data) || r.Attempt != 0 {
 			s.Errorf("row %d was claimed as %+v", i, r)
 		}
 		s.complete(wf, &at, success(r.Ordinal, 1), history.Recorded)
@@ -234,14 +235,14 @@ func case39(s *suite, n int) {
 		if i%2 == 1 {
 			want = umbel.ActivityStarted
 		}
-		if e.Seq != int64(i)+1 || e.Type != want || e.Ordinal != int64(i/2) || i%2 == 0 && string(e.Input.Data) != fmt.Sprint(i/2) {
+		if e.Seq != int64(i)+1 || e.Type != want || e.Ordinal != int64(i/2) || i%2 == 0 && string(e.Input.Data) != strconv.Itoa(i/2) {
 			s.Fatalf("event %d is %+v", i+1, e)
 		}
 	}
 	next := int64(0)
 	for r, err := range s.outbox().Scan(s.Context(), "", wf.ID) {
 		s.ok(err)
-		if r.Ordinal != next || r.Status != outbox.Pending || string(r.Input.Data) != fmt.Sprint(next) {
+		if r.Ordinal != next || r.Status != outbox.Pending || string(r.Input.Data) != strconv.FormatInt(next, 10) {
 			s.Fatalf("row %d is %+v", next, r)
 		}
 		next++

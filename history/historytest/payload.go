@@ -107,6 +107,7 @@ func largePayloads(s *suite) {
 			if !bytes.Equal(e.Result.Data, want) {
 				s.Errorf("result of %d has %d bytes, want %d", e.Ordinal, len(e.Result.Data), len(want))
 			}
+		default: // has no payload
 		}
 	}
 }
@@ -124,7 +125,7 @@ func failures(s *suite) {
 		{},
 		{Type: "Boom", Message: "it broke"},
 		{Message: "no type, \x00, \r\n and \u2028", Attempt: 1},
-		{Type: "日本", Message: "🌿", NonRetryable: true, Attempt: 1},
+		{Type: "\u65e5\u672c", Message: "🌿", NonRetryable: true, Attempt: 1},
 		{Type: umbel.FailurePanic, Message: "panic: x", Stack: "goroutine 1 [running]:\n\tmain.go:1\n", Attempt: 1},
 		{Type: "outer", Message: "outer: inner", Cause: &umbel.Failure{Type: "inner", Message: "inner", Attempt: 7, NonRetryable: true, Stack: "s"}},
 		{Type: "deep", Message: "deep", Cause: chain, Attempt: 1},

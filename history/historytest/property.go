@@ -55,7 +55,7 @@ type writer struct {
 func newMachine(t *testing.T, rt *rapid.T, b Backend) *machine {
 	m := &machine{t: t, b: b}
 	m.model = NewModel(func() time.Time { return b.Now(t) })
-	for _, wf := range []history.Workflow{{ID: "w", RunID: "run1"}, {Namespace: "n:1", ID: "w"}} {
+	for _, wf := range []history.Workflow{{ID: "w", RunID: run1}, {Namespace: "n:1", ID: "w"}} {
 		w := &writer{Workflow: wf}
 		m.flows = append(m.flows, w)
 		m.acquireFor(rt, w)
@@ -133,7 +133,8 @@ func (m *machine) compare(rt *rapid.T) {
 			agree(rt, "scan", err, nil)
 			got = append(got, lasting(r))
 		}
-		for r := range m.model.Outbox().Scan(m.ctx(), w.Namespace, w.ID) {
+		for r, err := range m.model.Outbox().Scan(m.ctx(), w.Namespace, w.ID) {
+			agree(rt, "scan of the model", err, nil)
 			want = append(want, lasting(r))
 		}
 		if !slices.Equal(got, want) {
@@ -195,7 +196,7 @@ func (m *machine) append(rt *rapid.T) {
 	for i := range events {
 		events[i] = umbel.Event{Type: umbel.CancelRequested, Reason: rapid.SampledFrom([]string{"", "why", "\x00"}).Draw(rt, "reason")}
 	}
-	m.appendBoth(rt, w, events)
+	_ = m.appendBoth(rt, w, events) // compared already
 }
 
 func (m *machine) appendBoth(rt *rapid.T, w *writer, events []umbel.Event) error {
@@ -237,7 +238,7 @@ func (m *machine) completeOne(rt *rapid.T, w *writer, o int64, attempt int) {
 	if rapid.Bool().Draw(rt, "failure") {
 		c = failure(o, attempt)
 	}
-	c.RunID = rapid.SampledFrom([]umbel.RunID{"", "run1", "run1", "run2"}).Draw(rt, "run")
+	c.RunID = rapid.SampledFrom([]umbel.RunID{"", run1, run1, "run2"}).Draw(rt, "run")
 	if m.model.rows.Len(w.Namespace, w.ID) == 0 {
 		c.RunID = "" // a run that has no row yet may be another
 	}

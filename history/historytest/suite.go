@@ -23,8 +23,11 @@ type suite struct {
 	Backend
 }
 
+// run1 is the run of most workflows here.
+const run1 umbel.RunID = "run1"
+
 // flow is the workflow of a case that needs only one.
-func flow() history.Workflow { return history.Workflow{ID: "w", RunID: "run1"} }
+func flow() history.Workflow { return history.Workflow{ID: "w", RunID: run1} }
 
 func (s *suite) now() time.Time { return s.Now(s.T) }
 

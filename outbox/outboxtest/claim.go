@@ -155,7 +155,7 @@ func claimOverShards(s *suite) {
 	rows := s.interleaved(ids)
 	want, got := map[int][]outbox.Row{}, map[int][]outbox.Row{}
 	for _, r := range rows {
-		sh := s.shard("", r.WorkflowID)
+		sh := s.shard(r.WorkflowID)
 		want[sh] = append(want[sh], r)
 	}
 	for taken := 0; taken < len(rows); {
@@ -167,7 +167,7 @@ func claimOverShards(s *suite) {
 			s.Errorf("a claim is not in order: %v", keysOf(page))
 		}
 		for _, r := range page {
-			sh := s.shard("", r.WorkflowID)
+			sh := s.shard(r.WorkflowID)
 			got[sh] = append(got[sh], r)
 		}
 		taken += len(page)

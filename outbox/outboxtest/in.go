@@ -41,6 +41,6 @@ func (in In) Check(t *testing.T, rt *rapid.T, f func(t *testing.T)) {
 	case fmt.Sprintf("%T", ended) == "rapid.invalidData":
 		rt.Skip(ended)
 	default:
-		panic(ended) //nolint:forbidigo // it was on its way
+		panic(ended) // it was on its way
 	}
 }

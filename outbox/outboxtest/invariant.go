@@ -80,7 +80,7 @@ func (s *shard) read(t testing.TB, p redis.Pipeliner, name, rest string) {
 	}
 }
 
-func (s *shard) wrong(format string, args ...any) {
+func (s *shard) wrongf(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Errorf("shard "+s.tag+": "+format, args...))
 }
 
@@ -106,13 +106,13 @@ func (s *shard) check() {
 	}
 	for route, text := range s.hash("backlog") {
 		if n, _ := strconv.ParseInt(text, 10, 64); n != s.backlog[route] || n == 0 {
-			s.wrong("backlog of %q is %d, runs have %d pending", route, n, s.backlog[route])
+			s.wrongf("backlog of %q is %d, runs have %d pending", route, n, s.backlog[route])
 		}
 		delete(s.backlog, route)
 	}
 	for route, n := range s.backlog {
 		if n != 0 {
-			s.wrong("backlog of %q is absent, runs have %d pending", route, n)
+			s.wrongf("backlog of %q is absent, runs have %d pending", route, n)
 		}
 	}
 	s.checkClaims()
@@ -126,12 +126,12 @@ func (s *shard) check() {
 			continue
 		}
 		if at, ok := ready[route]; !ok || at != set.Val()[0].Score {
-			s.wrong("route %q is ready at %v (%v), its runs are %v", route, at, ok, set.Val())
+			s.wrongf("route %q is ready at %v (%v), its runs are %v", route, at, ok, set.Val())
 		}
 		delete(ready, route)
 	}
 	for route := range ready {
-		s.wrong("route %q is ready and no run waits there", route)
+		s.wrongf("route %q is ready and no run waits there", route)
 	}
 }
 
@@ -147,23 +147,23 @@ func (s *shard) checkClaims() {
 		nonce, _ := z.Member.(string)
 		rec, ok := leases[nonce]
 		if !ok {
-			s.wrong("claim %s has no lease", nonce)
+			s.wrongf("claim %s has no lease", nonce)
 			continue
 		}
 		lines := strings.Split(rec, "\n")
 		left, _ := strconv.ParseInt(leases[nonce+":n"], 10, 64)
 		if len(lines) != 3 || left != s.held[nonce] && !s.closed[lines[1]] {
-			s.wrong("claim %s has %d rows left, %d records name it: %q", nonce, left, s.held[nonce], rec)
+			s.wrongf("claim %s has %d rows left, %d records name it: %q", nonce, left, s.held[nonce], rec)
 		}
 		delete(leases, nonce)
 		delete(leases, nonce+":n")
 		delete(s.held, nonce)
 	}
 	for f := range leases {
-		s.wrong("leases has %s, which is no claim", f)
+		s.wrongf("leases has %s, which is no claim", f)
 	}
 	for nonce, n := range s.held {
-		s.wrong("%d records name the claim %s, which is none", n, nonce)
+		s.wrongf("%d records name the claim %s, which is none", n, nonce)
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *shard) checkRun(id string) {
 	rows := make([]place, n)
 	put := func(o int64, p place) {
 		if o < 0 || o >= n || rows[o]&p != 0 {
-			s.wrong("%s: ordinal %d of %d is out of range or twice in one place (%b)", name, o, n, p)
+			s.wrongf("%s: ordinal %d of %d is out of range or twice in one place (%b)", name, o, n, p)
 			return
 		}
 		rows[o] |= p
@@ -209,14 +209,14 @@ func (s *shard) checkRun(id string) {
 		o, err := strconv.ParseInt(f, 10, 64)
 		switch {
 		case err != nil || len(rec) < 31:
-			s.wrong("%s: row %q has the record %q", name, f, rec)
+			s.wrongf("%s: row %q has the record %q", name, f, rec)
 		case rec[0] == 'C':
 			put(o, claimed)
 			s.held[rec[5:31]]++
 		case rec[0] == 'P':
 			put(o, parked)
 		default:
-			s.wrong("%s: row %q has the record %q", name, f, rec)
+			s.wrongf("%s: row %q has the record %q", name, f, rec)
 		}
 	}
 	for _, o := range s.bits("resolved:" + id) {
@@ -228,7 +228,7 @@ func (s *shard) checkRun(id string) {
 	}
 	for field, want := range counts {
 		if num(field) != want {
-			s.wrong("%s: %d are %s by the bitmaps, %d by the count", name, want, field, num(field))
+			s.wrongf("%s: %d are %s by the bitmaps, %d by the count", name, want, field, num(field))
 		}
 	}
 	if run["status"] != "running" {
@@ -257,24 +257,24 @@ func (s *shard) checkRows(name string, run map[string]string, rows []place, pend
 		case resolved:
 			ended++
 		default:
-			s.wrong("%s: ordinal %d is in %05b (resolved, claimed, parked, single, span)", name, o, p)
+			s.wrongf("%s: ordinal %d is in %05b (resolved, claimed, parked, single, span)", name, o, p)
 		}
 	}
 	if num("holes") != holes {
-		s.wrong("%s: %d holes in spans, the run counts %d", name, holes, num("holes"))
+		s.wrongf("%s: %d holes in spans, the run counts %d", name, holes, num("holes"))
 	}
 	if got := spans - num("holes") + records + ended; got != num("n") {
-		s.wrong("%s: %d in spans − %d holes + %d records + %d resolved = %d, want n = %d",
+		s.wrongf("%s: %d in spans − %d holes + %d records + %d resolved = %d, want n = %d",
 			name, spans, num("holes"), records, ended, got, num("n"))
 	}
 	if waiting != pending {
-		s.wrong("%s: %d rows are pending, its counters say %d", name, waiting, pending)
+		s.wrongf("%s: %d rows are pending, its counters say %d", name, waiting, pending)
 	}
 	if got := num("completed") + num("failed") + num("cancelled"); got != ended {
-		s.wrong("%s: its counts make %d, %d are resolved", name, got, ended)
+		s.wrongf("%s: its counts make %d, %d are resolved", name, got, ended)
 	}
 	if run["status"] != "running" && (ended != num("n") || pending != 0 || records != 0 || spans != 0) {
-		s.wrong("%s is %s with %d of %s resolved, %d pending, %d in spans and %d records",
+		s.wrongf("%s is %s with %d of %s resolved, %d pending, %d in spans and %d records",
 			name, run["status"], ended, run["n"], pending, spans, records)
 	}
 }
@@ -292,7 +292,7 @@ func (s *shard) checkDue(id, name string, r int64, route string, put func(int64,
 		} else if n, _ := fmt.Sscanf(m, "%08d", &a); n == 1 && len(m) == 9 && m[8] == 'r' {
 			put(a, single)
 		} else {
-			s.wrong("%s: due set %d has the member %q", name, r, m)
+			s.wrongf("%s: due set %d has the member %q", name, r, m)
 		}
 	}
 	if len(members) == 0 {
@@ -303,7 +303,7 @@ func (s *shard) checkDue(id, name string, r int64, route string, put func(int64,
 			return
 		}
 	}
-	s.wrong("%s has rows on route %q and does not wait there", name, route)
+	s.wrongf("%s has rows on route %q and does not wait there", name, route)
 }
 
 // checkLives wants no key of a run to expire.
@@ -311,7 +311,7 @@ func (s *shard) checkLives(id, name string) {
 	for key, live := range s.lives {
 		_, rest, _ := strings.Cut(key, ":")
 		if (rest == id || strings.HasPrefix(rest, id+":")) && live.Val() != -1 && live.Val() != -time.Millisecond {
-			s.wrong("%s: %s expires in %v", name, key, live.Val())
+			s.wrongf("%s: %s expires in %v", name, key, live.Val())
 		}
 	}
 }

@@ -144,24 +144,7 @@ func exclusiveUnderTransitions(s *suite) {
 	var claiming sync.WaitGroup
 	for range 3 {
 		claiming.Go(func() {
-			for {
-				var before [n]bool
-				for o := range before {
-					before[o] = ended[o].Load()
-				}
-				rows, err := s.Store.Claim(s.Context(), 5)
-				if err != nil {
-					s.Errorf("claim: %v", err)
-					return
-				}
-				for _, r := range rows {
-					if before[r.Ordinal] {
-						s.Errorf("%s was claimed after it was resolved or put off", nameOf(r))
-					}
-					if _, twice := claimed.LoadOrStore(r.Ordinal, true); twice {
-						s.Errorf("%s was claimed twice", nameOf(r))
-					}
-				}
+			for claimUnended(s, ended[:], &claimed) {
 				select {
 				case <-stop:
 					return
@@ -183,6 +166,28 @@ func exclusiveUnderTransitions(s *suite) {
 			s.Errorf("%s is %s, want %s", nameOf(r), r.Status, want)
 		}
 	}
+}
+
+// claimUnended claims a few rows: none that had ended before, none that is in claimed. False if it could not.
+func claimUnended(s *suite, ended []atomic.Bool, claimed *sync.Map) bool {
+	before := make([]bool, len(ended))
+	for o := range ended {
+		before[o] = ended[o].Load()
+	}
+	rows, err := s.Store.Claim(s.Context(), 5)
+	if err != nil {
+		s.Errorf("claim: %v", err)
+		return false
+	}
+	for _, r := range rows {
+		if before[r.Ordinal] {
+			s.Errorf("%s was claimed after it was resolved or put off", nameOf(r))
+		}
+		if _, twice := claimed.LoadOrStore(r.Ordinal, true); twice {
+			s.Errorf("%s was claimed twice", nameOf(r))
+		}
+	}
+	return true
 }
 
 // Racing appends of the same rows add each once.

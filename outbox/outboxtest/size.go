@@ -2,6 +2,7 @@ package outboxtest
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/outbox"
@@ -45,7 +46,7 @@ func case39(s *suite, n int) {
 			break
 		}
 		for i, r := range page {
-			if r.Ordinal != next+int64(i) || string(r.Input.Data) != fmt.Sprint(r.Ordinal) || r.Status != outbox.Claimed {
+			if r.Ordinal != next+int64(i) || string(r.Input.Data) != strconv.FormatInt(r.Ordinal, 10) || r.Status != outbox.Claimed {
 				s.Fatalf("row %d came as ordinal %d, input %q, %s", next+int64(i), r.Ordinal, r.Input.Data, r.Status)
 			}
 		}
@@ -55,7 +56,7 @@ func case39(s *suite, n int) {
 	next = 0
 	for r, err := range s.Store.Scan(s.Context(), "", "w") {
 		s.ok(err)
-		if r.Ordinal != next || string(r.Input.Data) != fmt.Sprint(next) || r.Status != outbox.Claimed {
+		if r.Ordinal != next || string(r.Input.Data) != strconv.FormatInt(next, 10) || r.Status != outbox.Claimed {
 			s.Fatalf("scan: row %d is ordinal %d, input %q, %s", next, r.Ordinal, r.Input.Data, r.Status)
 		}
 		next++

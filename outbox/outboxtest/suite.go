@@ -31,23 +31,24 @@ const span = 40 * time.Millisecond
 
 func (s *suite) now() time.Time { return s.Now(s.T) }
 
-func (s *suite) shard(namespace string, id umbel.WorkflowID) int {
+// shard is where a workflow of the default namespace lives.
+func (s *suite) shard(id umbel.WorkflowID) int {
 	if s.Shard == nil {
 		return 0
 	}
-	return s.Shard(cmp.Or(namespace, umbel.DefaultNamespace), id)
+	return s.Shard(umbel.DefaultNamespace, id)
 }
 
 // sameShard returns n workflow IDs of the default namespace that live on one shard.
 func (s *suite) sameShard(n int) []umbel.WorkflowID {
 	s.Helper()
-	want := s.shard("", "w0")
+	want := s.shard("w0")
 	var ids []umbel.WorkflowID
 	for i := 0; len(ids) < n; i++ {
 		if i == 1_000_000 {
 			s.Fatalf("found %d of %d workflow IDs of shard %d", len(ids), n, want)
 		}
-		if id := umbel.WorkflowID("w" + strconv.Itoa(i)); s.shard("", id) == want {
+		if id := umbel.WorkflowID("w" + strconv.Itoa(i)); s.shard(id) == want {
 			ids = append(ids, id)
 		}
 	}

@@ -173,9 +173,9 @@ func retryOrder(s *suite) {
 		rows[i].VisibleAfter = base
 	}
 	s.append(rows...)
-	for i, d := range []time.Duration{-1, 0, 1, 0, -1, 5, 0} {
+	for i, ms := range []int{-1, 0, 1, 0, -1, 5, 0} {
 		o := (i*11 + 4) % 40
-		rows[o].VisibleAfter = base.Add(d * time.Millisecond)
+		rows[o].VisibleAfter = base.Add(time.Duration(ms) * time.Millisecond)
 		s.ok(s.Store.Retry(s.Context(), rows[o].Key(), 1, rows[o].VisibleAfter))
 	}
 	for i := range rows {
