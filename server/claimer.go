@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,7 +139,7 @@ func checkPoll(r umbel.PollRequest) error {
 		return umbel.Invalid("activity types", "", "must name at least one: a worker is handed only what it registered")
 	}
 	if r.MaxRows < 1 || r.MaxRows > umbel.MaxPollRows {
-		return umbel.Limit("rows", int64(r.MaxRows), "rows of a poll, and at least 1,", umbel.MaxPollRows)
+		return umbel.Invalid("rows", strconv.Itoa(r.MaxRows), "must be from 1 to "+strconv.Itoa(umbel.MaxPollRows))
 	}
 	return umbel.ValidateDuration("wait", r.Wait, 0, umbel.MaxPollWait)
 }

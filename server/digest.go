@@ -48,6 +48,6 @@ func (d digester) text(s string) {
 
 func (d digester) number(n int64) {
 	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n)) //nolint:gosec // the bits are what counts
-	_, _ = d.Write(b[:])                        // a hash takes everything
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	_, _ = d.Write(b[:]) // a hash takes everything
 }

@@ -124,7 +124,7 @@ func TestCase62RunsTakeTurns(t *testing.T) {
 		}
 		var served tally[umbel.WorkflowID]
 		var fewest, most int
-		for polls := 0; polls < 6*n; polls++ { // on average each run is served six times
+		for range 6 * n { // on average each run is served six times
 			if held := s.poll(e, 10); len(held) > 0 {
 				served.add(held[0].WorkflowID)
 			}

@@ -60,7 +60,7 @@ func workerRefusals(good umbel.ClaimedRow) []refusal {
 		}),
 	)
 	for _, n := range []int{0, -1, math.MinInt, math.MaxInt, umbel.MaxPollRows + 1} {
-		table = append(table, refusal{"Poll", "rows", "rows", "1000 rows of a poll", func(c ctx, e umbel.Engine) error {
+		table = append(table, refusal{"Poll", "rows", "rows", "must be from 1 to 1000", func(c ctx, e umbel.Engine) error {
 			return poll(c, e, func(r *umbel.PollRequest) { r.MaxRows = n })
 		}})
 	}

@@ -152,14 +152,6 @@ func (c *crew) end() {
 	<-c.done
 }
 
-// within bounds a wait in real time generously: the machine may be busy. In a bubble it is exact.
-func (s *stack) within(d time.Duration) (context.Context, context.CancelFunc) {
-	if !s.virtual() {
-		d += time.Minute
-	}
-	return context.WithTimeout(s.t.Context(), d)
-}
-
 // eventually waits until ok, or fails the test after a minute.
 func (s *stack) eventually(what string, ok func() bool) {
 	s.t.Helper()
