@@ -173,8 +173,9 @@ func (s *Scripts) retryFor(ctx context.Context, patience time.Duration, try func
 	}, backoff.WithContext(wait, ctx))
 }
 
-// passing reports whether err goes by without anybody's help: a failover, a slot that migrates, a server that
-// loads its data or has no connection left, a connection that broke.
+// passing reports whether err says nothing about the call and goes by: a failover, a slot that migrates, a server that
+// loads its data, has no connection left, runs somebody's script for too long, lacks replicas or cannot save, a
+// connection that broke.
 func passing(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrClosed) {
@@ -182,7 +183,7 @@ func passing(err error) bool {
 	}
 	for _, prefix := range []string{
 		"TRYAGAIN", "MOVED", "ASK", "READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "ERR max number of clients",
-		"ERR max requests",
+		"ERR max requests", "BUSY ", "NOREPLICAS", "MISCONF",
 	} {
 		if redis.HasErrorPrefix(err, prefix) || strings.HasPrefix(err.Error(), prefix) {
 			return true
