@@ -74,7 +74,9 @@ func RunOr(namespace string, wf umbel.WorkflowID, id umbel.RunID) umbel.RunID {
 	return id
 }
 
-// cache keeps runs that were read, by ID. Dropping any of them is right at any time.
+// cache keeps runs that were read, by ID. Dropping any of them is right at any time. It keeps served ones only: their
+// IDs are random, and no other run has ever the same. The ID of a run that is written from outside comes again after
+// Redis was emptied or restored, with other chunks and routes.
 type cache struct {
 	mu   sync.Mutex
 	runs map[umbel.RunID]*Run
@@ -161,7 +163,9 @@ func (o *Redis) reload(ctx context.Context, shard int, id umbel.RunID) (*Run, er
 			return nil, o.broken("read run", r.WorkflowID, id, err)
 		}
 	}
-	o.runs.put(r)
+	if r.Served {
+		o.runs.put(r)
+	}
 	return r, nil
 }
 
