@@ -21,7 +21,7 @@ import (
 // What one claim script may return: it stays well under 10 ms and its reply under about a MB.
 const (
 	maxClaimChunks = 64      // of at most 16 KB
-	maxClaimLarge  = 1 << 20 // bytes of inputs that have a field of their own; one larger travels alone
+	maxClaimLarge  = 1 << 20 // bytes of inputs that have a field of their own, and of last errors; one larger travels alone
 	// MaxClaimRows bounds the rows of one claim script.
 	MaxClaimRows = 250
 )

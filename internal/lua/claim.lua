@@ -12,7 +12,7 @@
 -- KEYS[at+6] resolved  bitmap  read
 -- ARGV[1]   int     lease, ms
 -- ARGV[2]   int     most chunks of inputs to return
--- ARGV[3]   int     most bytes of large inputs to return
+-- ARGV[3]   int     most bytes of large inputs, and of the records of rows that were tried, to return
 -- ARGV[4]   int     pairs
 -- ARGV[5]   int     polls
 -- ARGV[ap]   id      of a pair: the run's ID
@@ -54,14 +54,15 @@ local function take(at, run, need)
   if due[1] and (string.sub(due[1], 9, 9) == 'r' or holes > 0 or string.sub(due[1], 10) - string.sub(due[1], 1, 8) < need - 1) then
     due = redis.call('ZRANGE', KEYS[at+3], 0, need - 1, 'WITHSCORES')
   end
-  local function fits(o)
+  local function fits(o, record)
     local c = (o - o % k) / k
     if c ~= last then
       if chunks_left == 0 then return false end
       chunks_left, last = chunks_left - 1, c
     end
-    if large then
-      local size = redis.call('HSTRLEN', KEYS[at+5], 'b' .. string.format('%d', o))
+    if large or record then
+      local size = large and redis.call('HSTRLEN', KEYS[at+5], 'b' .. string.format('%d', o)) or 0
+      if record then size = size + redis.call('HSTRLEN', KEYS[at+2], string.format('%d', o)) end
       if size > large_left and taken_any then return false end
       large_left = large_left - size
     end
@@ -73,7 +74,7 @@ local function take(at, run, need)
     local m = due[i]
     local a = tonumber(string.sub(m, 1, 8))
     if string.sub(m, 9, 9) == 'r' then
-      if not fits(a) then break end
+      if not fits(a, true) then break end
       n = n + 1
       got[n], singles[#singles+1], gone[#gone+1] = a, a, m
     else

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -198,6 +199,31 @@ func TestClaimBudgetOfLargeInputs(t *testing.T) {
 		claim(50, "1-1", 1)   // it travels alone
 		claim(150, "2-3", 2)  // and this one with what is small
 		claim(1000, "4-5", 4) // the rest
+	})
+}
+
+// Rows that failed bring their last error. Many long ones must not make a script slow or a reply large.
+func TestClaimBudgetOfRecords(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.started(4, 6, "a")
+		n := f.take(0, 4, long, "0-3")
+		w.pass(w.now()) // else they are due in the millisecond of the rows that are fresh
+		back := group(Requeue, n, 0, 1, 2, 3)
+		for i := range back.Items {
+			back.Items[i].Tries, back.Items[i].Error = "1", bytes.Repeat([]byte("no"), 50)
+		}
+		f.settle(back)
+		claim := func(most int64, want string) {
+			t.Helper()
+			p := w.claimCall(long, []Taker{{nonce(), 100, "w"}}, f.pair(0))
+			p.MaxLarge = most
+			wantEqual(t, "taken", granted(w.runClaim(p).Pairs[0]), want)
+			w.check()
+		}
+		claim(300, "4-5,0-1") // a record is 131 bytes
+		claim(50, "2-2")      // it travels alone
+		claim(1000, "3-3")    // the rest
 	})
 }
 
