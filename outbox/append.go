@@ -153,6 +153,7 @@ func (o *Redis) Dispatch(ctx context.Context, d Dispatch) (int64, error) {
 		Workflow: wf.Record, History: wf.History, Ready: sh.Ready(), Backlog: sh.Backlog(),
 		ID: string(id), Namespace: d.Namespace, WorkflowID: string(d.WorkflowID), Base: d.Base, Count: len(d.Rows),
 		Fence: d.Fence, Events: d.Events, Wake: o.Wake(sh.Index), MaxSeq: maxSequence,
+		MaxBytes: umbel.MaxRunInputBytes,
 	}
 	for i, rk := range routeKeys(sh, run, names) {
 		p.Routes = append(p.Routes, lua.DispatchRoute{Staged: staged.Due(i), RouteKeys: rk})
@@ -171,11 +172,16 @@ func (o *Redis) Dispatch(ctx context.Context, d Dispatch) (int64, error) {
 	return r.Number, nil
 }
 
-// stageDispatch stages rows in the run's own chunks and with its table of routes.
+// stageDispatch stages rows in the run's own chunks and with its table of routes, as many bytes as it may still have.
 func (o *Redis) stageDispatch(ctx context.Context, st Staging, id umbel.RunID, rows []umbel.StagedRow) ([]string, error) {
 	run, err := o.reload(ctx, o.Shard(st.Namespace, st.WorkflowID).Index, id)
 	if err != nil {
 		return nil, err
+	}
+	if run != nil {
+		if st.taken, err = o.inputBytes(ctx, run); err != nil {
+			return nil, err
+		}
 	}
 	if run != nil && len(run.Names) > 0 {
 		view := lua.View{ChunkRows: int(run.ChunkRows), ContentType: run.ContentType, RouteCount: len(run.Names)}
@@ -205,6 +211,19 @@ func (o *Redis) stageDispatch(ctx context.Context, st Staging, id umbel.RunID, r
 	return names, err
 }
 
+// inputBytes reads how many bytes the inputs of a run have.
+func (o *Redis) inputBytes(ctx context.Context, run *Run) (int64, error) {
+	var n int64
+	err := o.scripts.Retry(ctx, func() (err error) {
+		n, err = o.rdb.HGet(ctx, run.Keys.Record(), "bytes").Int64()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	return n, o.fail("read run", err)
+}
+
 // outcome is the error that a reply stands for.
 func (d Dispatch) outcome(r lua.DispatchReply) error {
 	e := &umbel.Error{Op: "dispatch", WorkflowID: d.WorkflowID, RunID: d.RunID, NotApplied: true}
@@ -224,6 +243,8 @@ func (d Dispatch) outcome(r lua.DispatchReply) error {
 		e.Code, e.RunID, e.Reason = umbel.CodeConflict, umbel.RunID(r.Text), "the workflow's current run is another"
 	case "closed":
 		e.Code, e.Reason = umbel.CodeConflict, "the run takes no rows any more: it is "+r.Text+" or served by a server"
+	case "limit":
+		return tooManyBytes("dispatch", d.WorkflowID, d.RunID, r.Number)
 	case "full":
 		e.Code, e.Field, e.Value = umbel.CodeLimit, "history", strconv.FormatInt(r.Number, 10)
 		e.Reason = "can count no further: start another workflow"

@@ -26,6 +26,7 @@ type Staging struct {
 	ID         umbel.StagingID
 	Base       int64         // the ordinal that it begins at
 	TTL        time.Duration // 0: StagingTTL
+	taken      int64         // bytes of inputs that the run has which the rows are for
 }
 
 // viewCache remembers what a staging has, so that a call needs no read before it. A missing or an old view
@@ -123,8 +124,7 @@ func (o *Redis) staged(st Staging, p lua.Stage, r lua.StageReply) (int64, error)
 		}
 		return r.Next, nil
 	case "limit":
-		e.Code, e.Field, e.Value = umbel.CodeLimit, "fan-out", strconv.FormatInt(r.Bytes, 10)
-		e.Reason = "exceeds the limit of " + strconv.Itoa(umbel.MaxRunInputBytes) + " input bytes of a run"
+		e = tooManyBytes("stage", st.WorkflowID, st.ID, st.taken+r.Bytes)
 	case "committed":
 		e.Code, e.Reason = umbel.CodeConflict, "this staging is committed already"
 	default:
@@ -133,6 +133,15 @@ func (o *Redis) staged(st Staging, p lua.Stage, r lua.StageReply) (int64, error)
 	}
 	o.views.drop(st.ID)
 	return 0, e
+}
+
+// tooManyBytes refuses inputs that take a run to more bytes than it may have.
+func tooManyBytes(op string, id umbel.WorkflowID, run umbel.RunID, bytes int64) *umbel.Error {
+	return &umbel.Error{
+		Code: umbel.CodeLimit, Op: op, WorkflowID: id, RunID: run, NotApplied: true,
+		Field: "fan-out", Value: strconv.FormatInt(bytes, 10),
+		Reason: "exceeds the limit of " + strconv.Itoa(umbel.MaxRunInputBytes) + " input bytes of a run",
+	}
 }
 
 // StageCall is the call that stages the first rows of a staging, to be run in order with what commits them.
@@ -230,7 +239,7 @@ func (o *Redis) stageParams(st Staging, view lua.View, offset int64, rows []umbe
 	p := lua.Stage{
 		Run: run.Record(), Inputs: run.Inputs(), Base: st.Base, Offset: offset, Count: len(rows),
 		TTL: cmp.Or(st.TTL, StagingTTL).Milliseconds(), Before: view, After: pk.after(),
-		Bytes: pk.bytes, MaxBytes: umbel.MaxRunInputBytes, Large: pk.large, Keyed: pk.keyed, Fields: pk.fields, Spans: pk.spans,
+		Bytes: pk.bytes, MaxBytes: umbel.MaxRunInputBytes - st.taken, Large: pk.large, Keyed: pk.keyed, Fields: pk.fields, Spans: pk.spans,
 	}
 	for i := range p.After.RouteCount {
 		p.Due = append(p.Due, run.Due(i))

@@ -44,12 +44,13 @@ type Dispatch struct {
 	Events     bool
 	Wake       Wake
 	MaxSeq     int64
+	MaxBytes   int64 // of the inputs of a run
 }
 
 // DispatchReply says what became of it.
 type DispatchReply struct {
-	Outcome string // ok, fenced, conflict, moved, run, closed, lost, full
-	Number  int64  // ok, conflict, full: the head; moved: the run's n; lost: the next ordinal
+	Outcome string // ok, fenced, conflict, moved, run, closed, lost, full, limit
+	Number  int64  // ok, conflict, full: the head; moved: the run's n; lost: the next ordinal; limit: bytes
 	Text    string // run: the current run; closed: its status
 }
 
@@ -62,8 +63,8 @@ func (s *Scripts) Dispatch(ctx context.Context, p Dispatch) (DispatchReply, erro
 	if p.Events {
 		events = 1
 	}
-	args := append(make([]any, 0, 11+len(p.Routes)), p.ID, p.Namespace, p.WorkflowID, p.Base, p.Count, token, head, events,
-		p.Wake.Channel, p.Wake.Shard, p.MaxSeq)
+	args := append(make([]any, 0, 12+len(p.Routes)), p.ID, p.Namespace, p.WorkflowID, p.Base, p.Count, token, head, events,
+		p.Wake.Channel, p.Wake.Shard, p.MaxSeq, p.MaxBytes)
 	for _, r := range p.Routes {
 		keys = append(keys, r.Staged, r.Due, r.Set)
 		args = append(args, r.Route)
@@ -74,7 +75,7 @@ func (s *Scripts) Dispatch(ctx context.Context, p Dispatch) (DispatchReply, erro
 	}
 	out, v := DispatchReply{Outcome: r.Outcome}, r.read()
 	switch r.Outcome {
-	case "ok", "conflict", "moved", "lost", "full":
+	case "ok", "conflict", "moved", "lost", "full", "limit":
 		out.Number = v.int()
 	case "run", "closed":
 		out.Text = v.string()

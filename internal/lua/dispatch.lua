@@ -22,7 +22,8 @@
 -- ARGV[9]  string  channel of wake-ups
 -- ARGV[10] string  shard
 -- ARGV[11] int     most sequence number
--- ARGV[r+12] string route r
+-- ARGV[12] int     most bytes of the inputs of a run
+-- ARGV[r+13] string route r
 --
 -- RETURNS
 --   ok        {'ok', head}          also if this staging was dispatched before and the reply was lost
@@ -33,8 +34,9 @@
 --   closed    {'closed', status}    the run takes no rows any more
 --   lost      {'lost', next}        what was staged has expired (or a part of it was evicted)
 --   full      {'full', head}        the history can count no further
-local base, count, routes = tonumber(ARGV[4]), tonumber(ARGV[5]), #ARGV - 11
-local run = redis.call('HMGET', KEYS[3], 'status', 'n', 'auto', 'from', 'upto')
+--   limit     {'limit', bytes}      the inputs would be larger than a run's may be
+local base, count, routes = tonumber(ARGV[4]), tonumber(ARGV[5]), #ARGV - 12
+local run = redis.call('HMGET', KEYS[3], 'status', 'n', 'auto', 'from', 'upto', 'bytes')
 if run[4] == KEYS[1] then return {'ok', tonumber(run[5])} end
 local wf = redis.call('HMGET', KEYS[5], 'run', 'head', 'token')
 local head = tonumber(wf[2] or '0')
@@ -51,6 +53,8 @@ if s[1] ~= 'staging' or tonumber(s[2]) ~= base + count or tonumber(s[3]) ~= rout
 end
 local events = ARGV[8] == '1' and 2 * count or 0
 if head + events > tonumber(ARGV[11]) then return {'full', head} end
+local bytes = tonumber(run[6] or '0') + tonumber(s[7])
+if bytes > tonumber(ARGV[12]) then return {'limit', bytes} end
 for r = 0, routes - 1 do
   local at = 8 + 3 * r
   if redis.call('HEXISTS', KEYS[1], 'p' .. r) ~= redis.call('EXISTS', KEYS[at+1]) then return {'lost', 0} end
@@ -90,7 +94,7 @@ end
 local wake = {}
 for r = 0, routes - 1 do
   local at = 8 + 3 * r
-  local route, added = ARGV[r+12], redis.call('HGET', KEYS[1], 'p' .. r)
+  local route, added = ARGV[r+13], redis.call('HGET', KEYS[1], 'p' .. r)
   if added then
     redis.call('HINCRBY', KEYS[3], 'p' .. r, added)
     count_pending(KEYS[8], route, added)

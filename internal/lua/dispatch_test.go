@@ -250,3 +250,27 @@ func TestDispatchKeepsTheRunsPlace(t *testing.T) {
 		}
 	})
 }
+
+// A run that grows piece by piece has no more bytes than one that is staged at once.
+func TestDispatchBoundsTheBytesOfARun(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.fan(4, "a")
+		f.most = 30 // ten rows of three bytes, until there is a second digit
+		s := f.staging()
+		s.stage(rows{n: 9})
+		f.dispatch(s, Fence{})
+		s = f.staging()
+		s.stage(rows{n: 1})
+		before := f.dumpAll()
+		f.most = 29
+		if r := f.dispatch(s, Fence{}); r.Outcome != "limit" || r.Number != 30 {
+			t.Errorf("one byte too many: %+v", r)
+		}
+		wantEqual(t, "state", f.dumpAll(), before)
+		f.most = 30
+		if r := f.dispatch(s, Fence{}); r.Outcome != "ok" {
+			t.Errorf("just enough: %+v", r)
+		}
+	})
+}

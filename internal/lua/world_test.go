@@ -356,7 +356,7 @@ func (f *fan) dispatchCall(from *fan, fence Fence) Dispatch {
 		Staged: from.keys.Record(), StagedInputs: from.keys.Inputs(), Run: k.Run, Inputs: f.keys.Inputs(),
 		Workflow: k.Workflow, History: k.History, Ready: f.shard.Ready(), Backlog: f.shard.Backlog(),
 		ID: f.id, Namespace: namespace, WorkflowID: f.wf, Base: from.base, Count: int(from.next - from.base),
-		Fence: fence, Events: true, Wake: f.wake, MaxSeq: maxSeq,
+		Fence: fence, Events: true, Wake: f.wake, MaxSeq: maxSeq, MaxBytes: f.most,
 	}
 	for r, rk := range f.routeKeys() {
 		p.Routes = append(p.Routes, DispatchRoute{Staged: from.keys.Due(r), RouteKeys: rk})

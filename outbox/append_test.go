@@ -1,0 +1,47 @@
+package outbox_test
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/testredis"
+	"github.com/umbelhq/umbel/outbox"
+)
+
+// What is appended counts with what the run has: the run's bytes are bounded, not those of a call.
+func TestAppendBoundsTheBytesOfARun(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, r *testredis.Redis) {
+		t.Parallel()
+		store, keys := openRedis(t, r)
+		row := func(o int64, size int) outbox.Row {
+			return outbox.Row{WorkflowID: "w", Ordinal: o, ActivityType: "act", Input: umbel.Payload{Data: make([]byte, size)}}
+		}
+		add := func(rows ...outbox.Row) error { return store.Append(t.Context(), rows) }
+		if err := add(row(0, 10)); err != nil {
+			t.Fatal(err)
+		}
+		id, err := store.Current(t.Context(), umbel.DefaultNamespace, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := store.Shard(umbel.DefaultNamespace, "w").Run(string(id)).Record()
+		if err := r.Client.HSet(t.Context(), record, "bytes", umbel.MaxRunInputBytes-100).Err(); err != nil {
+			t.Fatal(err)
+		}
+		before := keys.Dump(t)
+		err = add(row(1, 50), row(2, 51))
+		if e, ok := errors.AsType[*umbel.Error](err); !ok || e.Code != umbel.CodeLimit || !e.NotApplied ||
+			e.Value != strconv.Itoa(umbel.MaxRunInputBytes+1) {
+			t.Errorf("one byte too many: %v", err)
+		}
+		if after := keys.Dump(t); after != before {
+			t.Errorf("what was refused left traces:\n%s\nwas\n%s", after, before)
+		}
+		if err := add(row(1, 50), row(2, 50)); err != nil {
+			t.Errorf("just enough: %v", err)
+		}
+	})
+}
