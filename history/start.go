@@ -52,7 +52,7 @@ func (h *Redis) Start(ctx context.Context, s Start) (Started, error) {
 		return Started{}, err
 	}
 	for range maxCommitTries {
-		call, err := h.commitCall(s, st, names)
+		call, err := h.commitCall(s, st, names, "")
 		if err != nil {
 			return Started{}, err
 		}
@@ -81,35 +81,27 @@ const maxCommitTries = 5
 
 // startSmall stages and commits in one round trip.
 func (h *Redis) startSmall(ctx context.Context, s Start, st outbox.Staging) (Started, error) {
-	stage, names, err := h.outbox.StageCall(st, s.Rows)
+	stage, err := h.outbox.StageCall(st, s.Rows)
 	if err != nil {
 		return Started{}, err
 	}
-	commit, err := h.commitCall(s, st, names)
+	commit, err := h.commitCall(s, st, stage.Routes, stage.Sum)
 	if err != nil {
 		return Started{}, err
 	}
-	raw, err := h.scripts.RunInOrder(ctx, []lua.Call{stage, commit})
+	raw, err := h.scripts.RunInOrder(ctx, []lua.Call{stage.Call, commit})
 	if err != nil {
 		return Started{}, outbox.Failure("start", err)
 	}
-	staged, err := lua.ParseStage(raw[0])
-	if err != nil {
-		return Started{}, outbox.Failure("start", err)
-	}
+	// whatever staging said, the commit takes these rows and no others
 	r, err := lua.ParseCommit(raw[1])
 	if err != nil {
 		return Started{}, outbox.Failure("start", err)
 	}
-	switch staged.Outcome {
-	case "ok", "again", "committed": // the commit says what this is
-	default:
-		return Started{}, lost(s, "the same staging holds other rows")
-	}
 	return h.committed(ctx, s, st, r)
 }
 
-func (h *Redis) commitCall(s Start, st outbox.Staging, names []string) (lua.Call, error) {
+func (h *Redis) commitCall(s Start, st outbox.Staging, names []string, sum string) (lua.Call, error) {
 	sh, wf := h.keys(Workflow{Namespace: s.Namespace, ID: s.WorkflowID})
 	run := sh.Run(string(s.ID))
 	types, err := outbox.EncodeTypes(s.Types)
@@ -125,7 +117,7 @@ func (h *Redis) commitCall(s Start, st outbox.Staging, names []string) (lua.Call
 		Ready: sh.Ready(), Backlog: sh.Backlog(), Routes: h.outbox.StagedRoutes(st, names),
 		ID: string(s.ID), Namespace: s.Namespace, WorkflowID: string(s.WorkflowID), Rows: s.Scheduled,
 		Digest: s.Digest[:], Types: types, Started: started, ClosedEmpty: closings.Completed,
-		Wake: h.outbox.Wake(sh.Index), MaxSeq: MaxSeq,
+		Wake: h.outbox.Wake(sh.Index), MaxSeq: MaxSeq, Sum: sum,
 	}.Call(), nil
 }
 
@@ -138,6 +130,8 @@ func (h *Redis) committed(ctx context.Context, s Start, st outbox.Staging, r lua
 	case "exists":
 		_ = h.outbox.Discard(context.WithoutCancel(ctx), st) // or it expires
 		return existing(s, umbel.RunID(r.Run), r.Rows, []byte(r.Digest))
+	case "other", "routes":
+		return Started{}, lost(s, "the same staging holds other rows")
 	case "full":
 		return Started{}, positionError("start", Workflow{ID: s.WorkflowID}, Position{}, "full", r.Number)
 	}

@@ -237,3 +237,41 @@ func TestCancelAMillion_Case63(t *testing.T) {
 	}
 	l.check()
 }
+
+// A staging ID that is used again for other rows, as many of them: they are not taken for this start's.
+func TestStartCommitsItsOwnRows(t *testing.T) {
+	t.Parallel()
+	each(t, func(l *lab) {
+		others := map[string]func(rows []umbel.StagedRow){
+			"another input":        func(rows []umbel.StagedRow) { rows[1].Input.Data = []byte("IN 1") },
+			"another key":          func(rows []umbel.StagedRow) { rows[0].Key = "k" },
+			"another type":         func(rows []umbel.StagedRow) { rows[2].Type = "other" },
+			"another content type": func(rows []umbel.StagedRow) { rows[0].Input.ContentType = umbel.ContentTypeJSON },
+			"another delay":        func(rows []umbel.StagedRow) { rows[2].Delay = time.Second },
+			"another size":         func(rows []umbel.StagedRow) { rows[2].Input.Data = make([]byte, 100_000) },
+		}
+		for what, edit := range others {
+			s := begin(plain(3))
+			s.WorkflowID = umbel.WorkflowID(what)
+			theirs := plain(3)
+			edit(theirs)
+			call, err := l.h.Rows().StageCall(staging(s), theirs)
+			l.ok(err)
+			_, err = l.h.Rows().Scripts().Run(l.Context(), call.Call)
+			l.ok(err)
+			_, err = l.h.Start(l.Context(), s)
+			l.refused(what, err, umbel.ErrStagingLost)
+			b, err := l.h.Begin(l.Context(), s.Namespace, s.WorkflowID)
+			if l.ok(err); b.RunID != "" {
+				l.Errorf("%s: became run %s", what, b.RunID)
+			}
+		}
+		s := begin(plain(3)) // its own, whose commit was lost
+		call, err := l.h.Rows().StageCall(staging(s), plain(3))
+		l.ok(err)
+		_, err = l.h.Rows().Scripts().Run(l.Context(), call.Call)
+		l.ok(err)
+		l.begun(s, false, s.ID)
+		l.check()
+	})
+}

@@ -3,7 +3,11 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -144,14 +148,39 @@ func tooManyBytes(op string, id umbel.WorkflowID, run umbel.RunID, bytes int64) 
 	}
 }
 
-// StageCall is the call that stages the first rows of a staging, to be run in order with what commits them.
-func (o *Redis) StageCall(st Staging, rows []umbel.StagedRow) (lua.Call, []string, error) {
+// FirstStage is the call that stages all rows of a staging, to be run in order with what commits them.
+type FirstStage struct {
+	Call   lua.Call
+	Routes []string // their names
+	Sum    string   // of the rows as they are staged
+}
+
+// StageCall packs all rows of a staging for one call.
+func (o *Redis) StageCall(st Staging, rows []umbel.StagedRow) (FirstStage, error) {
 	p, err := o.stageParams(st, lua.View{}, st.Base, rows)
 	if err != nil {
-		return lua.Call{}, nil, err
+		return FirstStage{}, err
 	}
+	p.Sum = checksum(p)
 	_, names, err := parseRoutes(p.After.Routes)
-	return p.Call(), names, err
+	return FirstStage{Call: p.Call(), Routes: names, Sum: p.Sum}, err
+}
+
+// checksum tells what a call stages from anything else.
+func checksum(p lua.Stage) string {
+	h := sha256.New()
+	add := func(b []byte) {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(b))))
+		_, _ = h.Write(b)
+	}
+	add([]byte(p.After.Routes))
+	add([]byte(p.After.ContentType))
+	add([]byte(fmt.Sprint(p.After.ChunkRows, p.Offset, p.Count, p.Spans)))
+	for _, f := range p.Fields {
+		add([]byte(f.Name))
+		add(f.Bytes)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Staged returns the names of the routes that a staging has.

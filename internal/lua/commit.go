@@ -36,13 +36,14 @@ type Commit struct {
 	ClosedEmpty []byte // the events that close a run without rows
 	Wake        Wake
 	MaxSeq      int64
+	Sum         string // that all of it was staged with; empty: whatever is there
 }
 
 // Call returns the script's call.
 func (p Commit) Call() Call {
 	keys := append(make([]string, 0, 6+2*len(p.Routes)), p.Run, p.Inputs, p.Workflow, p.History, p.Ready, p.Backlog)
-	args := append(make([]any, 0, 11+len(p.Routes)), p.ID, p.Namespace, p.WorkflowID, p.Rows, p.Digest, p.Types, p.Started,
-		p.ClosedEmpty, p.Wake.Channel, p.Wake.Shard, p.MaxSeq)
+	args := append(make([]any, 0, 12+len(p.Routes)), p.ID, p.Namespace, p.WorkflowID, p.Rows, p.Digest, p.Types, p.Started,
+		p.ClosedEmpty, p.Wake.Channel, p.Wake.Shard, p.MaxSeq, p.Sum)
 	for _, r := range p.Routes {
 		keys = append(keys, r.Due, r.Set)
 		args = append(args, r.Route)
@@ -52,11 +53,11 @@ func (p Commit) Call() Call {
 
 // CommitReply says what became of it.
 type CommitReply struct {
-	Outcome string // ok, again, exists, lost, routes, full
+	Outcome string // ok, again, exists, lost, other, routes, full
 	Run     string // exists: the run that the workflow has
 	Rows    int64  // ok, again, exists
 	Digest  string // exists
-	Number  int64  // lost: the next ordinal; routes: how many; full: the head
+	Number  int64  // lost, other: the next ordinal; routes: how many; full: the head
 }
 
 // ParseCommit reads the reply of a [Commit] call.
@@ -67,7 +68,7 @@ func ParseCommit(r Reply) (CommitReply, error) {
 		out.Rows = v.int()
 	case "exists":
 		out.Run, out.Rows, out.Digest = v.string(), v.int(), v.string()
-	case "lost", "routes", "full":
+	case "lost", "other", "routes", "full":
 		out.Number = v.int()
 	default:
 		return out, r.unexpected()

@@ -19,22 +19,25 @@
 -- ARGV[9]  string   channel of wake-ups
 -- ARGV[10] string   shard
 -- ARGV[11] int      most sequence number
--- ARGV[r+12] string route r
+-- ARGV[12] string  the checksum that all of what is staged was staged with, in one call; '' to commit whatever is there
+-- ARGV[r+13] string route r
 --
 -- RETURNS
 --   ok      {'ok', n}
 --   again   {'again', n}                  this run is committed already
 --   exists  {'exists', run, n, digest}    the workflow has another run
 --   lost    {'lost', next}                rows are missing, or what was staged has expired (or a part of it was evicted)
+--   other   {'other', next}               other rows are staged
 --   routes  {'routes', nroutes}           the caller's table of routes is old
 --   full    {'full', head}                the history can count no further
 local n = tonumber(ARGV[4])
 local wf = redis.call('HMGET', KEYS[3], 'run', 'head', 'digest', 'n')
 if wf[1] == ARGV[1] then return {'again', tonumber(wf[4])} end
 if wf[1] then return {'exists', wf[1], tonumber(wf[4] or '0'), wf[3] or ''} end
-local s = redis.call('HMGET', KEYS[1], 'status', 'next', 'nroutes')
+local s = redis.call('HMGET', KEYS[1], 'status', 'next', 'nroutes', 'sum')
 if s[1] and s[1] ~= 'staging' or tonumber(s[2] or '0') ~= n then return {'lost', tonumber(s[2] or '0')} end
-local routes = #ARGV - 11
+if ARGV[12] ~= '' and ARGV[12] ~= s[4] then return {'other', n} end
+local routes = #ARGV - 12
 if tonumber(s[3] or '0') ~= routes then return {'routes', tonumber(s[3] or '0')} end
 local head = tonumber(wf[2] or '0')
 if head + 2 * n + 3 > tonumber(ARGV[11]) then return {'full', head} end
@@ -47,7 +50,7 @@ end
 local status = n == 0 and 'completed' or 'running'
 redis.call('HSET', KEYS[1], 'status', status, 'ns', ARGV[2], 'wf', ARGV[3], 'n', n, 'auto', 1, 'types', ARGV[6],
   'started', now)
-redis.call('HDEL', KEYS[1], 'next', 'tail')
+redis.call('HDEL', KEYS[1], 'next', 'tail', 'sum')
 redis.call('PERSIST', KEYS[1])
 redis.call('PERSIST', KEYS[2])
 redis.call('XADD', KEYS[4], string.format('%.0f-1', head + 1), 'e', ARGV[7], 't', now)
@@ -64,7 +67,7 @@ redis.call('HSET', KEYS[3], 'run', ARGV[1], 'head', string.format('%.0f', head),
 local wake = {}
 for r = 0, routes - 1 do
   local at = 6 + 2 * r
-  local route = ARGV[r+12]
+  local route = ARGV[r+13]
   redis.call('PERSIST', KEYS[at+1])
   count_pending(KEYS[6], route, redis.call('HGET', KEYS[1], 'p' .. r))
   local score = tonumber(redis.call('ZRANGE', KEYS[at+1], 0, 0, 'WITHSCORES')[2])

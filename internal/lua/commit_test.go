@@ -60,6 +60,7 @@ func TestCommitRefuses(t *testing.T) {
 		}{
 			"too few rows":   {func(p *Commit) { p.Rows = 5 }, "lost", 4},
 			"too many rows":  {func(p *Commit) { p.Rows = 3 }, "lost", 4},
+			"other rows":     {func(p *Commit) { p.Sum = "theirs" }, "other", 4},
 			"old routes":     {func(p *Commit) { p.Routes = p.Routes[:1] }, "routes", 2},
 			"a full history": {func(p *Commit) { p.MaxSeq = 10 }, "full", 0},
 		} {
@@ -126,5 +127,36 @@ func TestCommitGoesOnAtTheHead(t *testing.T) {
 		f.stage(rows{n: 1})
 		f.commit()
 		wantEqual(t, "history", f.history(), []string{"1-1 e x;", "2-1 e started;", "3-2 d 0 1 " + f.id})
+	})
+}
+
+// What was staged in one call, and nothing since, is known again by its checksum.
+func TestCommitOfACertainStaging(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		for i, c := range []struct{ staged, more, want, outcome string }{
+			{"x", "", "x", "ok"}, {"x", "", "", "ok"}, {"x", "", "y", "other"}, {"", "", "x", "other"},
+			{"x", "x", "x", "other"}, {"x", "y", "y", "other"}, {"x", "x", "", "ok"},
+		} {
+			f := w.fan(4, "a")
+			p := f.stageCall(0, rows{n: 2})
+			p.Sum = c.staged
+			must(w.s.Stage(t.Context(), p))(t)
+			f.next, f.view = 2, p.After
+			if c.more != "" {
+				p = f.stageCall(2, rows{n: 1})
+				p.Sum = c.more
+				must(w.s.Stage(t.Context(), p))(t)
+				f.next = 3
+			}
+			call := f.commitCall()
+			call.Sum = c.want
+			if r := f.runCommit(call); r.Outcome != c.outcome {
+				t.Errorf("%d: %+v, want %s", i, r, c.outcome)
+			}
+			if sum := f.field(f.keys.Record(), "sum"); c.outcome == "ok" && sum != "" {
+				t.Errorf("%d: the run keeps the checksum %q", i, sum)
+			}
+		}
 	})
 }

@@ -49,13 +49,14 @@ type Stage struct {
 	Keyed       bool // an input here has a key
 	Fields      []Field
 	Spans       []Span
+	Sum         string // of what is staged here, if all of it is in one call
 }
 
 // Call returns the script's call.
 func (p Stage) Call() Call {
 	keys := make([]string, 0, 2+len(p.Due))
 	keys = append(append(keys, p.Run, p.Inputs), p.Due...)
-	args := make([]any, 0, 15+2*len(p.Fields)+2*len(p.Spans))
+	args := make([]any, 0, 16+2*len(p.Fields)+2*len(p.Spans))
 	flags := 0
 	if p.Large {
 		flags = 1
@@ -66,7 +67,7 @@ func (p Stage) Call() Call {
 	args = append(args, p.Base, p.Offset, p.Count, p.TTL, p.After.ChunkRows, p.After.ContentType, p.Bytes, p.MaxBytes,
 		p.Before.RouteCount, p.After.RouteCount, p.After.Routes, flags, len(p.Fields))
 	groups, last := p.groups()
-	args = append(args, len(groups), last+1)
+	args = append(args, len(groups), last+1, p.Sum)
 	for _, f := range p.Fields {
 		args = append(args, f.Name, f.Bytes)
 	}

@@ -1,6 +1,6 @@
 -- stage: adds rows at the end of what is staged for a run. What is staged expires unless it is committed.
 --
--- KEYS[1]    run     hash  read+write  status, next, k, type, routes, nroutes, bytes, t0, tail, p<route>
+-- KEYS[1]    run     hash  read+write  status, next, k, type, routes, nroutes, bytes, t0, tail, sum, p<route>
 -- KEYS[2]    inputs  hash  write       chunks of inputs by number, large inputs by 'b<ordinal>'
 -- KEYS[r+3]  due     zset  write       of route r, for each route that is known after this call
 -- ARGV[1]    int    base: the ordinal that the staging begins at
@@ -19,6 +19,7 @@
 -- ARGV[14]   int    how many groups of spans follow the fields: spans of a group share a route and an instant, and ascend.
 --                   The first group begins with the first span of all
 -- ARGV[15]   int    the group that ends with the last span of all
+-- ARGV[16]   string  a checksum of what is staged here, or '' for none. It is kept if all that is staged is from this call
 -- ARGV[p]    field; the first one continues the chunk that exists if the offset lies within it
 -- ARGV[p+1]  bytes of the field
 -- ARGV[q]    int    of a group: route
@@ -49,10 +50,10 @@ if bytes > tonumber(ARGV[8]) then return {'limit', bytes} end
 -- WRITES
 local t0 = tonumber(s[8]) or now
 redis.call('HSET', KEYS[1], 'status', 'staging', 'next', offset + count, 'k', k, 'type', ARGV[6], 'routes', ARGV[11],
-  'nroutes', ARGV[10], 'bytes', bytes, 't0', t0)
+  'nroutes', ARGV[10], 'bytes', bytes, 't0', t0, 'sum', s[1] and '' or ARGV[16])
 if tonumber(ARGV[12]) % 2 == 1 then redis.call('HSET', KEYS[1], 'large', 1) end
 if tonumber(ARGV[12]) >= 2 then redis.call('HSET', KEYS[1], 'keyed', 1) end
-local p = 16
+local p = 17
 local q = p + 2 * tonumber(ARGV[13])
 if offset % k ~= 0 then
   local old = redis.call('HGET', KEYS[2], ARGV[p]) or ''
