@@ -128,6 +128,9 @@ func (h *Redis) Ordered(ctx context.Context, run *outbox.Run, from umbel.Cursor,
 			return p, err
 		}
 		for i, first := range firsts {
+			if first > 0 && read[first] == nil {
+				break // more than a page: it is read when it is needed
+			}
 			ev, ok := read[first][at.at]
 			if !ok && rest[i] {
 				ev, ok = umbel.Event{Type: umbel.ActivityCancelled, Row: umbel.Row{Ordinal: at.at}}, true
@@ -178,7 +181,8 @@ func (h *Redis) places(ctx context.Context, run *outbox.Run, from, count int64) 
 	return firsts, cancelled, nil
 }
 
-// fetch reads the entries that begin at the given sequence numbers into read, by ordinal, unless they are there.
+// fetch reads the entries that begin at the given sequence numbers into read, by ordinal, unless they are there. It
+// stops when it has read a page's bytes, with the first that was missing at least.
 func (h *Redis) fetch(ctx context.Context, history string, firsts []int64, read map[int64]map[int64]umbel.Event) error {
 	const most = 64 // entries that are held: neighbours are mostly in the same ones
 	var missing []int64
@@ -194,10 +198,38 @@ func (h *Redis) fetch(ctx context.Context, history string, firsts []int64, read 
 			}
 		}
 	}
-	cmds := make([]*redis.XMessageSliceCmd, len(missing))
+	bytes, largest := 0, 0
+	for n := entriesFirst; len(missing) > 0 && bytes < umbel.MaxPageBytes; n = min(2*n, entriesPage) {
+		n = min(n, max(1, entriesBytes/max(1, largest)), len(missing))
+		entries, err := h.entriesAt(ctx, history, missing[:n])
+		if err != nil {
+			return err
+		}
+		largest = 0
+		for i, e := range entries {
+			events := map[int64]umbel.Event{}
+			for ev, err := range e.decode(e.first) {
+				if err != nil {
+					return outbox.Failure("read results", err)
+				}
+				if ev.Type.Terminal() {
+					events[ev.Ordinal] = ev
+				}
+			}
+			read[missing[i]] = events
+			bytes, largest = bytes+len(e.value), max(largest, len(e.value))
+		}
+		missing = missing[n:]
+	}
+	return nil
+}
+
+// entriesAt reads the entries that begin at the given sequence numbers, in one round trip; one that is gone has no events.
+func (h *Redis) entriesAt(ctx context.Context, history string, firsts []int64) ([]entry, error) {
+	cmds := make([]*redis.XMessageSliceCmd, len(firsts))
 	err := h.scripts.Retry(ctx, func() error {
 		_, err := h.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, f := range missing {
+			for i, f := range firsts {
 				s := strconv.FormatInt(f, 10)
 				cmds[i] = p.XRangeN(ctx, history, s, s, 1)
 			}
@@ -206,24 +238,15 @@ func (h *Redis) fetch(ctx context.Context, history string, firsts []int64, read 
 		return err
 	})
 	if err != nil {
-		return outbox.Failure("read results", err)
+		return nil, outbox.Failure("read results", err)
 	}
-	for i, f := range missing {
-		read[f] = map[int64]umbel.Event{}
+	out := make([]entry, len(firsts))
+	for i := range firsts {
 		for _, m := range cmds[i].Val() {
-			e, err := parseEntry(m)
-			if err != nil {
-				return outbox.Failure("read results", err)
-			}
-			for ev, err := range e.decode(e.first) {
-				if err != nil {
-					return outbox.Failure("read results", err)
-				}
-				if ev.Type.Terminal() {
-					read[f][ev.Ordinal] = ev
-				}
+			if out[i], err = parseEntry(m); err != nil {
+				return nil, outbox.Failure("read results", err)
 			}
 		}
 	}
-	return nil
+	return out, nil
 }

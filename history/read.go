@@ -69,8 +69,13 @@ func (h *Redis) entryAt(ctx context.Context, key string, seq int64) (entry, bool
 	return e, err == nil && e.last() >= seq, err
 }
 
-// entriesPage bounds the entries of one read; each is at most about a MB, most are a few KB.
-const entriesPage = 32
+// What one read of entries may bring: most are a few KB, one with a large result is 2 MB. The first read is short, and
+// each one as long as the sizes of what came before it allow.
+const (
+	entriesFirst = 4
+	entriesPage  = 32
+	entriesBytes = 1 << 20
+)
 
 // entries yields the entries from the one that holds sequence number from on.
 func (h *Redis) entries(ctx context.Context, key string, from int64) func(func(entry, error) bool) {
@@ -86,24 +91,28 @@ func (h *Redis) entries(ctx context.Context, key string, from int64) func(func(e
 		if ok {
 			start = strconv.FormatInt(e.last()+1, 10)
 		}
-		for {
+		largest := len(e.value)
+		for most := entriesFirst; ; most = min(2*most, entriesPage) {
+			most = min(most, max(1, entriesBytes/max(1, largest)))
 			var ms []redis.XMessage
 			err := h.scripts.Retry(ctx, func() (err error) {
-				ms, err = h.rdb.XRangeN(ctx, key, start, "+", entriesPage).Result()
+				ms, err = h.rdb.XRangeN(ctx, key, start, "+", int64(most)).Result()
 				return err
 			})
 			if err != nil {
 				yield(entry{}, outbox.Failure("read history", err))
 				return
 			}
+			largest = 0
 			for _, m := range ms {
 				e, err := parseEntry(m)
 				if !yield(e, err) || err != nil {
 					return
 				}
 				start = strconv.FormatInt(e.last()+1, 10)
+				largest = max(largest, len(e.value))
 			}
-			if len(ms) < entriesPage {
+			if len(ms) < most {
 				return
 			}
 		}
@@ -197,7 +206,7 @@ func (e entry) dispatched() (first, count int64, run umbel.RunID, err error) {
 		var err1, err2 error
 		first, err1 = strconv.ParseInt(p[0], 10, 64)
 		count, err2 = strconv.ParseInt(p[1], 10, 64)
-		if err1 == nil && err2 == nil && first >= 0 && count > 0 && first+count <= 1<<24 && e.count == 2*count {
+		if err1 == nil && err2 == nil && first >= 0 && count > 0 && first+count <= umbel.MaxOrdinal+1 && e.count == 2*count {
 			return first, count, umbel.RunID(p[2]), nil
 		}
 	}

@@ -2,8 +2,10 @@ package history_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +13,8 @@ import (
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
+	"github.com/umbelhq/umbel/internal/testredis"
+	"github.com/umbelhq/umbel/outbox"
 )
 
 func (l *lab) want(what string, got []umbel.Result[umbel.Payload], want ...string) {
@@ -243,4 +247,47 @@ func TestCursors_Case57(t *testing.T) {
 			l.Fatalf("from the start: %v, want %v", got, want)
 		}
 	})
+}
+
+// A page of results is bounded in bytes, and so is what is read for it: large results are not read by the dozen.
+func TestLargeResultsAreReadAsNeeded(t *testing.T) {
+	t.Parallel()
+	r := testredis.Real(t)
+	l := newLab(t, r)
+	run := l.start(plain(40))
+	_, err := l.h.Rows().Claim(l.Context(), 40)
+	l.ok(err)
+	const size = 1 << 20
+	for o := range int64(40) {
+		d := done(o)
+		d.Result.Data = bytes.Repeat([]byte{'x'}, size)
+		l.settle(run, d)
+	}
+	sent := func() int64 {
+		var n int64
+		for line := range strings.SplitSeq(r.Client.Info(l.Context(), "stats").Val(), "\r\n") {
+			if v, ok := strings.CutPrefix(line, "total_net_output_bytes:"); ok {
+				n, err = strconv.ParseInt(v, 10, 64)
+				l.ok(err)
+			}
+		}
+		return n
+	}
+	for order, read := range map[string]func(context.Context, *outbox.Run, umbel.Cursor, int, bool) (history.Page, error){
+		"as recorded": l.h.Results, "by ordinal": l.h.Ordered,
+	} {
+		before, n := sent(), 0
+		for from, end := umbel.Cursor(""), false; !end; {
+			p, err := read(l.Context(), run, from, 100, false)
+			l.ok(err)
+			n, from, end = n+len(p.Results), p.Next, p.End
+		}
+		if n != 40 {
+			t.Errorf("%s: %d results", order, n)
+		}
+		// where a page goes on, its first entry is read to check the cursor and to go on in it; the index reads all once
+		if read := sent() - before; read > 4*40*size {
+			t.Errorf("%s: %d bytes were sent for results of %d", order, read, 40*size)
+		}
+	}
 }
