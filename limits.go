@@ -16,8 +16,11 @@ const (
 	MaxErrorStackBytes = 16 << 10
 	// MaxErrorCauses bounds the chain of causes of a failure; deeper ones are cut.
 	MaxErrorCauses = 8
-	// MaxRows bounds the rows of a run. Ordinals are below 2²⁴.
+	// MaxRows bounds the rows of a run.
 	MaxRows = 10_000_000
+	// MaxOrdinal is the largest ordinal that is accepted: the format has room for eight digits, and a run's
+	// bitmaps for 2 MiB each. MaxRows may grow up to it.
+	MaxOrdinal = 1<<24 - 1
 	// MaxRunInputBytes bounds the inputs of a run: a shard's master must hold them in memory.
 	MaxRunInputBytes = 4 << 30
 	// MaxRoutes bounds the routes of a run. Cancel and close touch each of them in one step.

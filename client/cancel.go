@@ -49,8 +49,8 @@ func (h *handle) checkCancel(reason string, ordinals []int64) error {
 		e = umbel.Invalid("ordinals", "[]", "must not be empty; leave them out to cancel the whole run")
 	}
 	for _, o := range ordinals {
-		if o < 0 || o >= maxOrdinals {
-			e = umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to "+strconv.Itoa(maxOrdinals-1))
+		if o < 0 || o > umbel.MaxOrdinal {
+			e = umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
 			break
 		}
 	}

@@ -24,7 +24,7 @@ func (r *Run[Out]) Gather(ctx context.Context) ([]Out, error) {
 		return nil, err
 	}
 	n := d.Counts.Scheduled
-	if n < 0 || n > maxOrdinals {
+	if n < 0 || n > umbel.MaxOrdinal+1 {
 		return nil, r.h.broken("gather", fmt.Sprintf("the server says that the run has %d rows", n))
 	}
 	var (

@@ -1,12 +1,9 @@
 package client
 
-// maxOrdinals bounds the ordinals of a run: the format's limit, above [umbel.MaxRows].
-const maxOrdinals = 1 << 24
-
 // ordinalSet is a set of ordinals, a bit each: at most 2 MiB.
 type ordinalSet struct{ words []uint64 }
 
-// add reports whether o, from 0 to maxOrdinals - 1, is new.
+// add reports whether o, from 0 to [umbel.MaxOrdinal], is new.
 func (s *ordinalSet) add(o int64) bool {
 	w, bit := int(o/64), uint64(1)<<(o%64)
 	if w >= len(s.words) {

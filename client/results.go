@@ -118,7 +118,7 @@ func (h *handle) results(
 			}
 			h.saw(page.RunID)
 			for _, res := range page.Results {
-				if res.Ordinal < 0 || res.Ordinal >= maxOrdinals {
+				if res.Ordinal < 0 || res.Ordinal > umbel.MaxOrdinal {
 					yield(none, h.broken("results", "the server returned ordinal "+strconv.FormatInt(res.Ordinal, 10)))
 					return
 				}

@@ -107,8 +107,8 @@ func unknownOrdinal(wf Workflow, ordinal int64) error {
 
 func (c Completion) validate() error {
 	switch {
-	case c.Ordinal < 0 || c.Ordinal >= 1<<24:
-		return umbel.Invalid("ordinal", strconv.FormatInt(c.Ordinal, 10), "must be from 0 to 16777215")
+	case c.Ordinal < 0 || c.Ordinal > umbel.MaxOrdinal:
+		return umbel.Invalid("ordinal", strconv.FormatInt(c.Ordinal, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
 	case c.Attempt < 1 || c.Attempt > umbel.MaxAttempts:
 		return umbel.Invalid("attempt", strconv.Itoa(c.Attempt), "must be from 1 to "+strconv.Itoa(umbel.MaxAttempts))
 	}

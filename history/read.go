@@ -206,7 +206,7 @@ func (e entry) dispatched() (first, count int64, run umbel.RunID, err error) {
 		var err1, err2 error
 		first, err1 = strconv.ParseInt(p[0], 10, 64)
 		count, err2 = strconv.ParseInt(p[1], 10, 64)
-		if err1 == nil && err2 == nil && first >= 0 && count > 0 && first+count <= 1<<24 && e.count == 2*count {
+		if err1 == nil && err2 == nil && first >= 0 && count > 0 && first+count <= umbel.MaxOrdinal+1 && e.count == 2*count {
 			return first, count, umbel.RunID(p[2]), nil
 		}
 	}

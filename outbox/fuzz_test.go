@@ -22,7 +22,7 @@ func FuzzChunk(f *testing.F) {
 	f.Add("\x04\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", int64(0))
 	f.Add("\x00\xff\xff\xff\xff\xff\xff\xff\xff\x7f", int64(1))
 	f.Fuzz(func(t *testing.T, chunk string, ordinal int64) {
-		if ordinal < 0 || ordinal > maxOrdinal {
+		if ordinal < 0 || ordinal > umbel.MaxOrdinal {
 			return
 		}
 		rd := chunkReader{rows: 100, shared: "text/plain", chunks: map[int64]string{ordinal / 100: chunk}, at: -1}
@@ -66,7 +66,7 @@ func FuzzParseLease(f *testing.F) {
 			t.Fatalf("%d ordinals, lease %v, route %d of %q", len(l.Ordinals), l.Lease, l.Route, s)
 		}
 		for i, o := range l.Ordinals {
-			if o < 0 || o > maxOrdinal {
+			if o < 0 || o > umbel.MaxOrdinal {
 				t.Fatalf("ordinal %d is %d", i, o)
 			}
 		}
@@ -84,7 +84,7 @@ func FuzzParseMember(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m.first < 0 || m.last < m.first || m.last > maxOrdinal || m.fresh == (s[8] == 'r') {
+		if m.first < 0 || m.last < m.first || m.last > umbel.MaxOrdinal || m.fresh == (s[8] == 'r') {
 			t.Fatalf("%+v of %q", m, s)
 		}
 		_ = m.visible()

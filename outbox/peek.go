@@ -212,8 +212,8 @@ func (k Key) validate() error {
 	if err := umbel.ValidateName("workflow ID", string(k.WorkflowID)); err != nil {
 		return err
 	}
-	if k.Ordinal < 0 || k.Ordinal > maxOrdinal {
-		return umbel.Invalid("ordinal", strconv.FormatInt(k.Ordinal, 10), "must be from 0 to 16777215")
+	if k.Ordinal < 0 || k.Ordinal > umbel.MaxOrdinal {
+		return umbel.Invalid("ordinal", strconv.FormatInt(k.Ordinal, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
 	}
 	return nil
 }

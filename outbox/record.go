@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/umbelhq/umbel"
 )
 
 // record is what is kept of a row that is neither fresh nor resolved. It is stored as a letter, two digits of
@@ -81,7 +83,7 @@ func parseSpans(s string) ([]int64, error) {
 		a, b, ok := strings.Cut(span, "-")
 		first, ok1 := digits(a)
 		last, ok2 := digits(b)
-		if !ok || !ok1 || !ok2 || last < first || last > maxOrdinal || last-first >= int64(maxLeaseRows-len(out)) {
+		if !ok || !ok1 || !ok2 || last < first || last > umbel.MaxOrdinal || last-first >= int64(maxLeaseRows-len(out)) {
 			return nil, fmt.Errorf("list of ordinals %.60q is damaged", s)
 		}
 		for o := first; o <= last; o++ {
@@ -106,8 +108,6 @@ func digits(s string) (int64, bool) {
 	return n, true
 }
 
-const maxOrdinal = 1<<24 - 1
-
 // member is an entry of a due set: a span of fresh rows, or one row that has a record.
 type member struct {
 	first, last int64
@@ -123,7 +123,7 @@ func parseMember(s string, score float64) (member, error) {
 		return m, bad
 	}
 	first, ok := digits(s[:8])
-	if !ok || first > maxOrdinal {
+	if !ok || first > umbel.MaxOrdinal {
 		return m, bad
 	}
 	m.first, m.last = first, first
@@ -132,7 +132,7 @@ func parseMember(s string, score float64) (member, error) {
 		return m, nil
 	case s[8] == 'f' && len(s) == 17:
 		m.fresh = true
-		if m.last, ok = digits(s[9:]); !ok || m.last < m.first || m.last > maxOrdinal {
+		if m.last, ok = digits(s[9:]); !ok || m.last < m.first || m.last > umbel.MaxOrdinal {
 			return m, bad
 		}
 		return m, nil

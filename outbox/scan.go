@@ -77,8 +77,8 @@ func (o *Redis) Scan(ctx context.Context, namespace string, id umbel.WorkflowID)
 			return
 		}
 		known := spans{}
-		for from := int64(0); from <= maxOrdinal; from += peekRows {
-			page := make([]int64, min(peekRows, maxOrdinal+1-from))
+		for from := int64(0); from <= umbel.MaxOrdinal; from += peekRows {
+			page := make([]int64, min(peekRows, umbel.MaxOrdinal+1-from))
 			for i := range page {
 				page[i] = from + int64(i)
 			}

@@ -42,6 +42,10 @@ func (s *Server) find(ctx context.Context, op, namespace string, id umbel.Workfl
 
 // Describe implements umbel.Gatherer.
 func (s *Server) Describe(ctx context.Context, r umbel.DescribeRequest) (umbel.DescribeReply, error) {
+	return prompt(ctx, "describe", r, s.describe)
+}
+
+func (s *Server) describe(ctx context.Context, r umbel.DescribeRequest) (umbel.DescribeReply, error) {
 	run, err := s.find(ctx, "describe", r.Namespace, r.WorkflowID, r.RunID)
 	if err != nil {
 		return umbel.DescribeReply{}, err
@@ -63,6 +67,10 @@ func (s *Server) Describe(ctx context.Context, r umbel.DescribeRequest) (umbel.D
 
 // Results implements umbel.Gatherer.
 func (s *Server) Results(ctx context.Context, r umbel.ResultsRequest) (umbel.ResultsReply, error) {
+	return prompt(ctx, "results", r, s.results)
+}
+
+func (s *Server) results(ctx context.Context, r umbel.ResultsRequest) (umbel.ResultsReply, error) {
 	if r.RunID == "" && r.Cursor != "" { // a cursor stays with its run
 		id, err := history.CursorRun(r.Cursor)
 		if err != nil {
@@ -117,6 +125,10 @@ func checkLimit(n int) error {
 
 // Cancel implements umbel.Operator.
 func (s *Server) Cancel(ctx context.Context, r umbel.CancelRequest) (umbel.CancelReply, error) {
+	return prompt(ctx, "cancel", r, s.cancel)
+}
+
+func (s *Server) cancel(ctx context.Context, r umbel.CancelRequest) (umbel.CancelReply, error) {
 	run, err := s.find(ctx, "cancel", r.Namespace, r.WorkflowID, r.RunID)
 	if err != nil {
 		return umbel.CancelReply{}, err
@@ -145,8 +157,8 @@ func checkCancel(r umbel.CancelRequest) error {
 		return umbel.Invalid("reason", r.Reason, "must be valid UTF-8")
 	}
 	for _, o := range r.Ordinals {
-		if o < 0 || o >= 1<<24 {
-			return umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to 16777215")
+		if o < 0 || o > umbel.MaxOrdinal {
+			return umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
 		}
 	}
 	return nil
@@ -154,6 +166,10 @@ func checkCancel(r umbel.CancelRequest) error {
 
 // History implements umbel.Operator.
 func (s *Server) History(ctx context.Context, r umbel.HistoryRequest) (umbel.HistoryReply, error) {
+	return prompt(ctx, "history", r, s.readHistory)
+}
+
+func (s *Server) readHistory(ctx context.Context, r umbel.HistoryRequest) (umbel.HistoryReply, error) {
 	if err := s.check(ctx, "history", r.Namespace, r.WorkflowID); err != nil {
 		return umbel.HistoryReply{}, err
 	}

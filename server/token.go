@@ -52,7 +52,7 @@ func parseToken(s umbel.Token, shards int) (token, bool) {
 			return token{}, false
 		}
 	}
-	if n[0] >= int64(shards) || n[1] >= 1<<24 || n[2] < 1 || n[2] > umbel.MaxAttempts || n[3] >= umbel.MaxRoutes ||
+	if n[0] >= int64(shards) || n[1] > umbel.MaxOrdinal || n[2] < 1 || n[2] > umbel.MaxAttempts || n[3] >= umbel.MaxRoutes ||
 		n[4] >= 1e13 {
 		return token{}, false
 	}

@@ -126,7 +126,7 @@ func unknownOrdinal(s *suite) {
 	refuse(0)
 	s.dispatch(wf, &at, items(3)...)
 	refuse(3)
-	refuse(1<<24 - 1)
+	refuse(umbel.MaxOrdinal)
 	s.dispatch(wf, &at, items(1)...)
 	s.complete(wf, &at, success(3, 1), history.Recorded)
 }

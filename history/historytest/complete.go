@@ -193,7 +193,7 @@ func completeRefused(s *suite) {
 	large := umbel.Payload{Data: make([]byte, umbel.MaxPayloadBytes+1)}
 	s.unchanged("an invalid completion", wf, func() {
 		for _, c := range []history.Completion{
-			{Ordinal: -1, Attempt: 1}, {Ordinal: 1 << 24, Attempt: 1}, {Ordinal: 1<<63 - 1, Attempt: 1},
+			{Ordinal: -1, Attempt: 1}, {Ordinal: umbel.MaxOrdinal + 1, Attempt: 1}, {Ordinal: 1<<63 - 1, Attempt: 1},
 			{Attempt: 0}, {Attempt: -1}, {Attempt: umbel.MaxAttempts + 1}, {Attempt: 1 << 40},
 			{Attempt: 1, Result: large}, {Attempt: 1, Result: umbel.Payload{ContentType: "a\n"}}, {Attempt: 1, RunID: "\xff"},
 		} {

@@ -313,7 +313,7 @@ func validateItems(items []history.Item) error {
 }
 
 func validateCompletion(c history.Completion) error {
-	if c.Ordinal < 0 || c.Ordinal >= 1<<24 {
+	if c.Ordinal < 0 || c.Ordinal > umbel.MaxOrdinal {
 		return umbel.Invalid("ordinal", strconv.FormatInt(c.Ordinal, 10), "must be from 0 to below 2^24")
 	}
 	if c.Attempt < 1 || c.Attempt > umbel.MaxAttempts {

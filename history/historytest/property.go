@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,10 +40,11 @@ func PropertyIn(t *testing.T, in outboxtest.In, open func(t *testing.T) Backend)
 
 // machine is a store and a model that should be alike.
 type machine struct {
-	t     *testing.T
-	b     Backend
-	model *Model
-	flows []*writer
+	appended int // events, to tell them apart
+	t        *testing.T
+	b        Backend
+	model    *Model
+	flows    []*writer
 }
 
 // writer is a workflow with the positions of whoever wrote to it, the last of which is in force.
@@ -194,7 +196,10 @@ func (m *machine) append(rt *rapid.T) {
 	w := m.flow(rt)
 	events := make([]umbel.Event, rapid.IntRange(0, 4).Draw(rt, "events"))
 	for i := range events {
-		events[i] = umbel.Event{Type: umbel.CancelRequested, Reason: rapid.SampledFrom([]string{"", "why", "\x00"}).Draw(rt, "reason")}
+		// told from every other: a store may take an equal append at an equal position for one whose reply was lost
+		m.appended++
+		reason := rapid.SampledFrom([]string{"", "why", "\x00"}).Draw(rt, "reason") + strconv.Itoa(m.appended)
+		events[i] = umbel.Event{Type: umbel.CancelRequested, Reason: reason}
 	}
 	_ = m.appendBoth(rt, w, events) // compared already
 }

@@ -126,7 +126,7 @@ func appendGap(s *suite) {
 	s.append(fanOut("w", 3)...)
 	s.unchanged("append with a gap", func() {
 		s.refused("one beyond", s.Store.Append(s.Context(), []outbox.Row{row("w", 4)}), umbel.ErrGap)
-		s.refused("far beyond", s.Store.Append(s.Context(), []outbox.Row{row("w", maxOrdinals-1)}), umbel.ErrGap)
+		s.refused("far beyond", s.Store.Append(s.Context(), []outbox.Row{row("w", umbel.MaxOrdinal)}), umbel.ErrGap)
 		s.refused("after what exists and what fits", s.Store.Append(s.Context(), append(fanOut("w", 5), row("w", 6))), umbel.ErrGap)
 	})
 	s.append(row("w", 3)) // the run goes on where it was
@@ -219,7 +219,7 @@ func appendRoutes(s *suite) {
 func getAbsent(s *suite) {
 	s.append(fanOut("w", 2)...)
 	for _, k := range []outbox.Key{
-		key("w", 2), key("w", maxOrdinals-1), key("v", 0), key("w:", 0), key("W", 0),
+		key("w", 2), key("w", umbel.MaxOrdinal), key("v", 0), key("w:", 0), key("W", 0),
 		{Namespace: "n", WorkflowID: "w"}, {Namespace: "Default", WorkflowID: "w"},
 	} {
 		r, err := s.Store.Get(s.Context(), k)

@@ -70,7 +70,7 @@ func endAbsent(s *suite) {
 	s.append(fanOut("w", 2)...)
 	s.unchanged("the end of absent rows", func() {
 		for _, e := range ends() {
-			s.end(e, key("w", 2), key("w", maxOrdinals-1), key("v", 0), outbox.Key{Namespace: "n", WorkflowID: "w"})
+			s.end(e, key("w", 2), key("w", umbel.MaxOrdinal), key("v", 0), outbox.Key{Namespace: "n", WorkflowID: "w"})
 		}
 	})
 	if rows := s.scan("", "v"); len(rows) != 0 {

@@ -9,9 +9,6 @@ import (
 	"github.com/umbelhq/umbel/outbox"
 )
 
-// maxOrdinals is how many ordinals there are.
-const maxOrdinals = 1 << 24
-
 // check refuses a call whose context has ended, then one that is invalid.
 func check(ctx context.Context, validate func() error) error {
 	if ctx.Err() != nil {
@@ -50,7 +47,7 @@ func validateKeysOf(rows []outbox.Row) error {
 }
 
 func validateKey(key outbox.Key) error {
-	if key.Ordinal < 0 || key.Ordinal >= maxOrdinals {
+	if key.Ordinal < 0 || key.Ordinal > umbel.MaxOrdinal {
 		return umbel.Invalid("ordinal", strconv.FormatInt(key.Ordinal, 10), "must be from 0 to below 2^24")
 	}
 	return cmp.Or(

@@ -41,7 +41,7 @@ func appendValidates(s *suite) {
 		{"no activity type", func(r *outbox.Row) { r.ActivityType = "" }},
 		{"ordinal -1", func(r *outbox.Row) { r.Ordinal = -1 }},
 		{"ordinal -2^63", func(r *outbox.Row) { r.Ordinal = -1 << 63 }},
-		{"ordinal 2^24", func(r *outbox.Row) { r.Ordinal = maxOrdinals }},
+		{"ordinal 2^24", func(r *outbox.Row) { r.Ordinal = umbel.MaxOrdinal + 1 }},
 		{"ordinal 2^53+1", func(r *outbox.Row) { r.Ordinal = 1<<53 + 1 }},
 		{"ordinal 2^63-1", func(r *outbox.Row) { r.Ordinal = 1<<63 - 1 }},
 		{"attempt -1", func(r *outbox.Row) { r.Attempt = -1 }},
@@ -96,7 +96,7 @@ func appendAcceptsTheLimits(s *suite) {
 
 func keysAreValidated(s *suite) {
 	s.append(fanOut("w", 2)...)
-	bad := []outbox.Key{{Namespace: "default"}, key("w", -1), key("w", -1<<63), key("w", maxOrdinals), key("w", 1<<53+1), key("w", 1<<63-1)}
+	bad := []outbox.Key{{Namespace: "default"}, key("w", -1), key("w", -1<<63), key("w", umbel.MaxOrdinal+1), key("w", 1<<53+1), key("w", 1<<63-1)}
 	for _, name := range badNames() {
 		bad = append(bad, outbox.Key{Namespace: name, WorkflowID: "w"}, outbox.Key{WorkflowID: umbel.WorkflowID(name)})
 	}
