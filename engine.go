@@ -12,7 +12,7 @@ import (
 // Every method is safe for concurrent use, validates its request before anything is written, returns
 // *[Error], and may be repeated: a call whose reply was lost has the same effect when it is sent again. When
 // the context ends the call returns with [CodeUnavailable] wrapping the context's error; whether it was
-// applied is then unknown.
+// applied is then unknown. Stage and Discard first wait for what they have sent to Redis.
 type Engine interface {
 	Starter
 	Poller

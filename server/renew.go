@@ -10,6 +10,10 @@ import (
 
 // Renew implements umbel.Poller.
 func (s *Server) Renew(ctx context.Context, r umbel.RenewRequest) (umbel.RenewReply, error) {
+	return prompt(ctx, "renew", r, s.renew)
+}
+
+func (s *Server) renew(ctx context.Context, r umbel.RenewRequest) (umbel.RenewReply, error) {
 	if err := s.open(ctx, "renew"); err != nil {
 		return umbel.RenewReply{}, err
 	}

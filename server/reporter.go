@@ -168,7 +168,9 @@ func (r *reporter) settle(ctx context.Context, batches [][]*pending) {
 			if errs[i] != nil {
 				p.answer(history.Answer{}, errs[i])
 			} else {
-				r.s.claimer.deliver.done(p.Nonce)
+				if answers[i].Rows[j].Code == history.Accepted { // a repeat of a report has been counted
+					r.s.claimer.deliver.done(p.Nonce)
+				}
 				p.answer(answers[i].Rows[j], nil)
 			}
 		}

@@ -11,6 +11,10 @@ import (
 
 // Begin implements umbel.Starter.
 func (s *Server) Begin(ctx context.Context, r umbel.BeginRequest) (umbel.BeginReply, error) {
+	return prompt(ctx, "begin", r, s.begin)
+}
+
+func (s *Server) begin(ctx context.Context, r umbel.BeginRequest) (umbel.BeginReply, error) {
 	if err := s.check(ctx, "begin", r.Namespace, r.WorkflowID); err != nil {
 		return umbel.BeginReply{}, err
 	}
@@ -60,6 +64,10 @@ func (s *Server) Stage(ctx context.Context, r umbel.StageRequest) (umbel.StageRe
 
 // Commit implements umbel.Starter.
 func (s *Server) Commit(ctx context.Context, r umbel.CommitRequest) (umbel.CommitReply, error) {
+	return prompt(ctx, "start", r, s.commit)
+}
+
+func (s *Server) commit(ctx context.Context, r umbel.CommitRequest) (umbel.CommitReply, error) {
 	if err := s.check(ctx, "start", r.Namespace, r.WorkflowID); err != nil {
 		return umbel.CommitReply{}, err
 	}

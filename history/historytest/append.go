@@ -1,6 +1,7 @@
 package historytest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel"
@@ -13,6 +14,7 @@ func appendCases() []testCase {
 		{"AppendEveryType", appendEveryType},
 		{"AppendInBatches", appendInBatches},
 		{"AppendNothing", appendNothing},
+		{"AppendBounded", appendBounded},
 		{"AppendConflict_Promise8", appendConflict},
 		{"AppendFenced_Promise8", appendFenced},
 		{"AcquireAgain", acquireAgain},
@@ -192,4 +194,31 @@ func acquireAgain(s *suite) {
 		s.refused("an older token", err, umbel.ErrFenced)
 	}
 	s.append(wf, &last, started(0, 1))
+}
+
+// What a call appends is one entry, which a reader reads at once: it is bounded in events and in bytes.
+func appendBounded(s *suite) {
+	wf := flow()
+	at := s.acquire(wf)
+	small := make([]umbel.Event, umbel.MaxPageItems+1)
+	for i := range small {
+		small[i] = umbel.Event{Type: umbel.CancelRequested}
+	}
+	large := umbel.Event{Type: umbel.CancelRequested, Reason: strings.Repeat("x", umbel.MaxStageBytes)}
+	s.unchanged("an append that is too large", wf, func() {
+		for what, events := range map[string][]umbel.Event{
+			"events": small, "bytes": {large, small[0]}, "bytes in the second": {small[0], large},
+		} {
+			_, err := s.Store.Append(s.Context(), wf, at, events)
+			s.refused("too many "+what, err, umbel.ErrLimit)
+		}
+	})
+	for _, events := range [][]umbel.Event{small[1:], {large}} {
+		head, err := s.Store.Append(s.Context(), wf, at, events)
+		s.ok(err)
+		if head != at.Head+int64(len(events)) {
+			s.Fatalf("the head is %d after %d events at %d", head, len(events), at.Head)
+		}
+		at.Head = head
+	}
 }

@@ -104,6 +104,9 @@ func (m *Model) Append(ctx context.Context, wf history.Workflow, at history.Posi
 	if err := check(ctx, wf); err != nil {
 		return 0, err
 	}
+	if len(events) > umbel.MaxPageItems {
+		return 0, umbel.Limit("append", int64(len(events)), "events of a call", umbel.MaxPageItems)
+	}
 	for _, e := range events {
 		if e.Type.Terminal() {
 			return 0, umbel.Invalid("event type", string(e.Type), "must be written by Complete")
@@ -111,6 +114,13 @@ func (m *Model) Append(ctx context.Context, wf history.Workflow, at history.Posi
 		if err := cmp.Or(e.Input.Validate("input"), e.Result.Validate("result")); err != nil {
 			return 0, err
 		}
+	}
+	bytes := 0
+	for _, e := range events {
+		bytes += len(e.Input.Data) + len(e.Reason)
+	}
+	if len(events) > 1 && bytes > umbel.MaxStageBytes {
+		return 0, umbel.Limit("append", int64(bytes), "bytes of the events of a call", umbel.MaxStageBytes)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
