@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/umbelhq/umbel"
@@ -42,7 +43,9 @@ func (h *Redis) Cancel(ctx context.Context, run *outbox.Run, reason string) (int
 	}
 }
 
-// CancelRows cancels rows of a run, whoever holds them, and returns how many of them were open.
+// CancelRows cancels rows of a run, whoever holds them, and returns how many of them were open. If the reply is lost
+// and the call repeated, that may be 0 although the calls together cancelled some: they are open no more. With an error,
+// it is how many were cancelled before it.
 func (h *Redis) CancelRows(ctx context.Context, run *outbox.Run, ordinals []int64) (int64, error) {
 	ordinals = slices.Compact(slices.Sorted(slices.Values(ordinals)))
 	n, err := h.outbox.Rows(ctx, run.Namespace, run.WorkflowID, run.ID)
@@ -54,7 +57,7 @@ func (h *Redis) CancelRows(ctx context.Context, run *outbox.Run, ordinals []int6
 	for part := range slices.Chunk(ordinals, outbox.MaxSettle) {
 		items, err := h.outbox.Items(ctx, run, part)
 		if err != nil {
-			return cancelled, err
+			return cancelled, partly(err, cancelled)
 		}
 		b := Batch{Run: run}
 		for i, o := range part {
@@ -62,7 +65,7 @@ func (h *Redis) CancelRows(ctx context.Context, run *outbox.Run, ordinals []int6
 		}
 		answers, errs := h.Settle(ctx, []Batch{b})
 		if errs[0] != nil {
-			return cancelled, errs[0]
+			return cancelled, partly(errs[0], cancelled)
 		}
 		for _, a := range answers[0].Rows {
 			if a.Code == Accepted {
@@ -71,4 +74,15 @@ func (h *Redis) CancelRows(ctx context.Context, run *outbox.Run, ordinals []int6
 		}
 	}
 	return cancelled, nil
+}
+
+// partly is err of a call that had cancelled rows before it: it no longer says that nothing was applied.
+func partly(err error, cancelled int64) error {
+	e, ok := errors.AsType[*umbel.Error](err)
+	if !ok || cancelled == 0 || !e.NotApplied {
+		return err
+	}
+	c := *e
+	c.NotApplied = false
+	return &c
 }
