@@ -36,7 +36,7 @@ func (r *Recorder) Head() int64 {
 	return r.at.Head
 }
 
-// Append adds events. A conflict leaves head and store as they were; [Recorder.Reload] then reads the head
+// Append adds events, as many as [Store.Append] takes. A conflict leaves head and store as they were; [Recorder.Reload] then reads the head
 // anew.
 func (r *Recorder) Append(ctx context.Context, events ...umbel.Event) error {
 	r.mu.Lock()

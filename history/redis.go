@@ -103,6 +103,9 @@ func (h *Redis) Append(ctx context.Context, wf Workflow, at Position, events []u
 	if err != nil {
 		return 0, err
 	}
+	if len(events) > umbel.MaxPageItems {
+		return 0, umbel.Limit("append", int64(len(events)), "events of a call", umbel.MaxPageItems)
+	}
 	var b []byte
 	for _, e := range events {
 		if e.Type.Terminal() {
@@ -120,6 +123,9 @@ func (h *Redis) Append(ctx context.Context, wf Workflow, at Position, events []u
 	}
 	if len(events) == 0 {
 		return at.Head, nil
+	}
+	if len(events) > 1 && len(b) > umbel.MaxStageBytes {
+		return 0, umbel.Limit("append", int64(len(b)), "bytes of the events of a call", umbel.MaxStageBytes)
 	}
 	if at.Token == "" { // to a script that is no fence at all
 		return 0, positionError("append", wf, at, "fenced", 0)

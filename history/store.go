@@ -60,7 +60,8 @@ const (
 type Store interface {
 	// Acquire takes the write token of a workflow and returns it with the head.
 	Acquire(ctx context.Context, wf Workflow) (Position, error)
-	// Append adds events at the position and returns the new head. A terminal event is umbel.ErrInvalid: Complete
+	// Append adds events at the position and returns the new head: up to umbel.MaxPageItems of them, and as many as
+	// take umbel.MaxStageBytes, or a larger one alone; more are umbel.ErrLimit. A terminal event is umbel.ErrInvalid: Complete
 	// writes those, and resolves the row in the same step.
 	Append(ctx context.Context, wf Workflow, at Position, events []umbel.Event) (int64, error)
 	// Dispatch adds, for each item in order, ActivityScheduled and ActivityStarted with attempt 1, and its

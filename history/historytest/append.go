@@ -204,7 +204,7 @@ func appendBounded(s *suite) {
 	for i := range small {
 		small[i] = umbel.Event{Type: umbel.CancelRequested}
 	}
-	large := umbel.Event{Type: umbel.CancelRequested, Reason: strings.Repeat("x", umbel.MaxStageBytes)}
+	large := umbel.Event{Type: umbel.CancelRequested, Reason: strings.Repeat("x", umbel.MaxStageBytes+1)}
 	s.unchanged("an append that is too large", wf, func() {
 		for what, events := range map[string][]umbel.Event{
 			"events": small, "bytes": {large, small[0]}, "bytes in the second": {small[0], large},
