@@ -26,8 +26,8 @@ func (o *Redis) Cancel(ctx context.Context, k Key) error {
 
 // Retry implements [Store].
 func (o *Redis) Retry(ctx context.Context, k Key, attempt int, visible time.Time) error {
-	if attempt < 0 || attempt > umbel.MaxAttempts {
-		return umbel.Invalid("attempt", strconv.Itoa(attempt), "must be from 0 to "+strconv.Itoa(umbel.MaxAttempts))
+	if attempt < 0 || attempt >= umbel.MaxAttempts { // else the next attempt, whose outcome is refused, would never end
+		return umbel.Invalid("attempt", strconv.Itoa(attempt), "must be from 0 to "+strconv.Itoa(umbel.MaxAttempts-1))
 	}
 	due, err := dueAt(visible)
 	if err != nil {

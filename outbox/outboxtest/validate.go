@@ -57,8 +57,8 @@ func validateKey(key outbox.Key) error {
 }
 
 func validateAttempt(attempt int) error {
-	if attempt < 0 || attempt > umbel.MaxAttempts {
-		return umbel.Invalid("attempt", strconv.Itoa(attempt), "must be from 0 to "+strconv.Itoa(umbel.MaxAttempts))
+	if attempt < 0 || attempt >= umbel.MaxAttempts { // there is a next one
+		return umbel.Invalid("attempt", strconv.Itoa(attempt), "must be from 0 to "+strconv.Itoa(umbel.MaxAttempts-1))
 	}
 	return nil
 }
