@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -18,6 +19,19 @@ import (
 // there, so that reports pay nothing for it.
 const indexWidth = 5
 
+// maxIndexed is the last sequence number that the index can name. Two bytes more a row would be paid by every run, and
+// a history of 2⁴⁰ events would take Redis terabytes.
+const maxIndexed = 1<<(8*indexWidth) - 1
+
+// beyondIndex refuses what the index cannot name.
+func beyondIndex(run *outbox.Run, seq int64) error {
+	return &umbel.Error{
+		Code: umbel.CodeLimit, Op: "read results", WorkflowID: run.WorkflowID, RunID: run.ID, NotApplied: true,
+		Field: "history", Value: strconv.FormatInt(seq, 10),
+		Reason: fmt.Sprintf("exceeds the limit of %d events for results by ordinal; read them as they were recorded", int64(maxIndexed)),
+	}
+}
+
 // index brings a run's index up to what history holds.
 func (h *Redis) index(ctx context.Context, run *outbox.Run, history string) error {
 	var done int64
@@ -31,7 +45,7 @@ func (h *Redis) index(ctx context.Context, run *outbox.Run, history string) erro
 	if err != nil {
 		return outbox.Failure("read results", err)
 	}
-	b := indexer{h: h, key: run.Keys.Index()}
+	b, stored := indexer{h: h, key: run.Keys.Index()}, done
 	for e, err := range h.entries(ctx, history, done+1) {
 		if err != nil {
 			return outbox.Failure("read results", err)
@@ -41,9 +55,13 @@ func (h *Redis) index(ctx context.Context, run *outbox.Run, history string) erro
 				if err != nil {
 					return outbox.Failure("read results", err)
 				}
-				if ev.Type.Terminal() {
-					b.add(ev.Ordinal, e.first)
+				if !ev.Type.Terminal() {
+					continue
 				}
+				if e.first > maxIndexed {
+					return beyondIndex(run, e.first)
+				}
+				b.add(ev.Ordinal, e.first)
 			}
 		}
 		done = e.last()
@@ -51,9 +69,10 @@ func (h *Redis) index(ctx context.Context, run *outbox.Run, history string) erro
 			if err := b.flush(ctx, run, done); err != nil {
 				return err
 			}
+			stored = done
 		}
 	}
-	if len(b.marks) == 0 {
+	if done == stored {
 		return nil
 	}
 	return b.flush(ctx, run, done)

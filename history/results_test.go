@@ -291,3 +291,30 @@ func TestLargeResultsAreReadAsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// The index remembers how far it has read, also where it found nothing, and refuses what it has no room for.
+func TestOrderedIndex(t *testing.T) {
+	t.Parallel()
+	each(t, func(l *lab) {
+		run := l.start(plain(3))
+		k := l.h.Rows().Shard("default", "w").Workflow("default", "w")
+		_, err := l.h.Ordered(l.Context(), run, "", 10, false)
+		l.ok(err)
+		if at, err := l.k.Redis.HGet(l.Context(), run.Keys.Record(), "indexed").Int64(); err != nil || at != 7 {
+			l.Errorf("the index reaches to %d, %v, want 7", at, err)
+		}
+		for o, head := range []int64{1<<40 - 2, 1<<40 - 1} { // what comes next is at the limit, then beyond it
+			l.ok(l.k.Redis.HSet(l.Context(), k.Record, "head", head).Err())
+			l.settle(run, done(int64(o)))
+			p, err := l.h.Ordered(l.Context(), run, "", 10, false)
+			if o == 1 {
+				l.refused("beyond the index", err, umbel.ErrLimit)
+			} else if l.ok(err); len(p.Results) != 1 {
+				l.Errorf("at the limit: %d results", len(p.Results))
+			}
+		}
+		if all := l.pages(l.recorded(run, false), "", 10); len(all) != 2 {
+			l.Errorf("as recorded: %d results", len(all))
+		}
+	})
+}
