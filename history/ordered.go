@@ -114,19 +114,24 @@ func (b *indexer) flush(ctx context.Context, run *outbox.Run, done int64) error 
 	return outbox.Failure("read results", err)
 }
 
+// orderedAt reads a cursor of results by ordinal; the empty one is the first.
+func orderedAt(run *outbox.Run, from umbel.Cursor) (cursor, error) {
+	if from == "" {
+		return cursor{run: run.ID, ordered: true}, nil
+	}
+	c, err := parseCursor(from)
+	if err == nil && (c.run != run.ID || !c.ordered) {
+		err = umbel.Invalid("cursor", string(from), "is of another run or of another order")
+	}
+	return c, err
+}
+
 // Ordered reads results of a run by ordinal. A page ends before the first ordinal that is still open.
 func (h *Redis) Ordered(ctx context.Context, run *outbox.Run, from umbel.Cursor, limit int, inputs bool) (Page, error) {
 	_, k := h.keys(Workflow{Namespace: run.Namespace, ID: run.WorkflowID})
-	at := cursor{run: run.ID, ordered: true}
-	if from != "" {
-		c, err := parseCursor(from)
-		if err != nil {
-			return Page{}, err
-		}
-		if c.run != run.ID || !c.ordered {
-			return Page{}, umbel.Invalid("cursor", string(from), "is of another run or of another order")
-		}
-		at = c
+	at, err := orderedAt(run, from)
+	if err != nil {
+		return Page{}, err
 	}
 	if err := h.index(ctx, run, k.History); err != nil {
 		return Page{}, err
