@@ -185,7 +185,7 @@ for g = 1, tonumber(ARGV[12]) do
     elseif resolved then
       -- resolved without an event, by the outbox alone: history still wants its terminal
       if event ~= '' and verb ~= 'q' and run[8] and redis.call('SETBIT', KEYS[9], o, 0) == 1 then
-        if attempt ~= '1' then redis.call('HSET', KEYS[10], o, attempt) end
+        if attempt ~= '1' then redis.call('HSET', KEYS[10], o, attempt) else redis.call('HDEL', KEYS[10], o) end
       else
         code, recorded = 'd', attempt_of(o)
       end

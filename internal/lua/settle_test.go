@@ -296,3 +296,17 @@ func TestSettleTwiceInAGroup(t *testing.T) {
 		wantEqual(t, "no rows", w.renew(f.hold(n), f.hold(n, 2)), []string{"", "h"})
 	})
 }
+
+// The attempt that is kept of a row is the one in its terminal, whatever the outbox had recorded before.
+func TestSettleForgetsTheAttemptOfAMutedRow(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.started(4, 4, "a")
+		mute := group(Complete, "", 1)
+		mute.Attempt, mute.Items[0].Event = 3, nil
+		f.settle(mute)
+		wantEqual(t, "recorded by the outbox", f.field(f.keys.Attempts(), "1"), "3")
+		f.settle(group(Complete, "", 1))
+		wantEqual(t, "recorded by history", f.field(f.keys.Attempts(), "1"), "")
+	})
+}
