@@ -26,7 +26,7 @@ test: redis modules ## Check everything: vet, all tests with the race detector, 
 	@test -n "$(RACE)" || echo "make: no C compiler, so the race detector stays OFF" >&2
 	$(GO) vet ./...
 	$(GO) test $(RACE) -shuffle=on -count=1 -timeout=$(TIMEOUT) ./...
-	$(LINT) run
+	$(LINT) run --allow-parallel-runners
 
 .PHONY: test-real
 test-real: redis ## Only the packages whose tests start a Redis
@@ -42,7 +42,7 @@ test-kill: redis ## Only the tests that kill the program and Redis, at full leng
 
 .PHONY: lint
 lint: ## Run golangci-lint as tools.mod pins it
-	$(LINT) run
+	$(LINT) run --allow-parallel-runners
 
 .PHONY: fmt
 fmt: ## Format the Go files

@@ -33,7 +33,7 @@ type Client struct {
 // rule that it breaks.
 func New(e Engine, cfg Config) (*Client, error) {
 	if e == nil {
-		return nil, umbel.Invalid("engine", "nil", "must not be nil")
+		return nil, umbel.Invalid("engine", "nil", "must not be nil: pass what server.Open returns")
 	}
 	c := &Client{engine: e, namespace: cfg.Namespace, log: cfg.Logger}
 	if c.namespace == "" {

@@ -190,7 +190,7 @@ func (s *stager) commit(ctx context.Context) (started, error) {
 	types, digest := s.in.finish()
 	if s.begin.Exists {
 		if digest != s.begin.Digest {
-			return started{}, s.exists("exists with other inputs or options")
+			return started{}, s.exists("exists with other inputs or options; choose another workflow ID, or pass client.Existing to attach without comparing")
 		}
 		return started{runID: s.begin.RunID, attached: true}, nil
 	}

@@ -156,7 +156,7 @@ func (h *Redis) attach(ctx context.Context, s Start) (Started, error) {
 func existing(s Start, run umbel.RunID, rows int64, digest []byte) (Started, error) {
 	e := &umbel.Error{
 		Code: umbel.CodeAlreadyExists, Op: "start", WorkflowID: s.WorkflowID, RunID: run, NotApplied: true,
-		Reason: "exists with other inputs or options",
+		Reason: "exists with other inputs or options; choose another workflow ID, or ask for Existing to attach without comparing",
 	}
 	switch {
 	case s.OnExisting == umbel.Reject:

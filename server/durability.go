@@ -9,6 +9,11 @@ import (
 // no other setting matters as much when Redis fails.
 func (s *Server) sayDurability(ctx context.Context) {
 	said, keeps := s.durability(ctx)
+	if v, err := s.rdb.ConfigGet(ctx, "maxmemory*").Result(); err == nil && v["maxmemory"] != "0" && v["maxmemory"] != "" &&
+		v["maxmemory-policy"] != "noeviction" {
+		defer s.log.Warn("this Redis evicts keys when it is full, and work would be lost: set maxmemory-policy noeviction",
+			"policy", v["maxmemory-policy"])
+	}
 	s.log.Info("serving", "durability", said, "meaning", keeps, "lease", s.Lease(), "shards", s.rows.Space().Shards())
 }
 

@@ -3,10 +3,12 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/testredis"
 	"github.com/umbelhq/umbel/server"
 )
@@ -47,4 +49,26 @@ func firstLine(t *testing.T, r *testredis.Redis) string {
 	}
 	line, _, _ := strings.Cut(log.String(), "\n")
 	return line
+}
+
+// A Redis that evicts keys loses work: that is said at the start.
+func TestEvictionIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for policy, warned := range map[string]bool{"allkeys-lru": true, "noeviction": false} {
+		r := testredis.Real(t, testredis.MaxMemory(100<<20), testredis.Directive("maxmemory-policy", policy))
+		var log bytes.Buffer
+		s, err := server.Open(context.Background(), r.Client, server.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "evicts keys"); got != warned {
+			t.Errorf("%s: warned %t\n%s", policy, got, log.String())
+		}
+	}
+	if _, err := server.Open(context.Background(), nil, server.Config{}); !errors.Is(err, umbel.ErrInvalid) {
+		t.Errorf("without a client: %v", err)
+	}
 }

@@ -46,6 +46,9 @@ var _ umbel.Engine = (*Server)(nil)
 // installation if there is none; it refuses one whose format is newer than this version with
 // umbel.ErrUnsupported, and values out of range with umbel.ErrInvalid. ctx bounds Open alone.
 func Open(ctx context.Context, rdb redis.UniversalClient, cfg Config) (*Server, error) {
+	if rdb == nil {
+		return nil, umbel.Invalid("redis client", "nil", "must not be nil: pass redis.NewClient(…)")
+	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

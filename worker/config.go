@@ -59,7 +59,8 @@ type Config struct {
 	// a random part. Two workers that run at the same time must not share one.
 	Identity string
 
-	// Logger gets what the worker has to say. Default nil: slog.Default().
+	// Logger gets what the worker has to say: a line at info for each failed attempt, at warn for a panic and for
+	// what keeps the worker from its server. Default nil: slog.Default().
 	Logger *slog.Logger
 
 	// Interceptors wrap every handler, the first one outermost. They see payloads: a typed handler decodes its

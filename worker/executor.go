@@ -68,6 +68,9 @@ func (w *Worker) returned(h *hold, out umbel.Payload, err error) {
 		item = failed(h, err)
 	}
 	h.release()
+	if f := item.Failure; f != nil {
+		w.sayFailed(h, f)
+	}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,6 +96,16 @@ func (w *Worker) overrun(h *hold) {
 	}
 	w.stuck++
 	w.conclude(h, timedOut(h, nil), true)
+}
+
+// sayFailed logs a failed attempt: a panic, which is a fault of the handler, as a warning with its stack.
+func (w *Worker) sayFailed(h *hold, f *umbel.Failure) {
+	log := w.log.With("workflow", string(h.row.WorkflowID), "row", h.row.Ordinal, "attempt", h.row.Attempt, "type", f.Type, "err", f.Message)
+	if f.Type == umbel.FailurePanic {
+		log.Warn("attempt panicked", "stack", f.Stack)
+		return
+	}
+	log.Info("attempt failed")
 }
 
 func timedOut(h *hold, err error) umbel.ReportItem {

@@ -24,7 +24,7 @@ func parse(args []string) options {
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	flags.StringVar(&o.redis, "redis", "", "`URL` of a Redis, as redis://host:port (default: one in this process)")
 	flags.StringVar(&o.workflowID, "workflow-id", "", "`name` under which a later run attaches to this one")
-	flags.DurationVar(&o.lease, "lease", 0, "how long the worker may be silent before its files are tried again\n"+
+	flags.DurationVar(&o.lease, "lease", 0, "how long a worker of the whole installation may be silent before its files are tried again; stays set\n"+
 		"(default: the installation's, at first "+umbel.DefaultLease.String()+")")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: checksum [flags] DIR")
