@@ -33,7 +33,7 @@ func claims(t *testing.T, r *testredis.Redis, e *server.Server, types []string, 
 // compare claims the same rows in two settings in turn, and holds the second to most times the first.
 func compare(t *testing.T, most float64, open func(t *testing.T, round int, second bool) (*testredis.Redis, *server.Server, []string)) {
 	t.Helper()
-	n, rounds := 30_000, 5
+	n, rounds := 15_000, 9
 	if full() {
 		n = 50_000
 	}
