@@ -291,7 +291,7 @@ func (sh *claimShard) learn(routes map[keys.Route]time.Time) {
 	sh.hinted = nil
 }
 
-// serve takes rows for polls, several times if one script does not fill them.
+// serve takes rows for polls, in one script. What it leaves unfilled its worker asks for again.
 func (sh *claimShard) serve(ctx context.Context, pairs []outbox.Pair, polls []*poll) (outbox.Granted, error) {
 	lease := sh.c.s.Lease()
 	takers := make([]outbox.Taker, len(polls))

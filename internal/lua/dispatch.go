@@ -22,7 +22,7 @@ type Fence struct {
 	Head  int64
 }
 
-// args are the token and the head as scripts want them: ” for whichever.
+// args are the token and the head as scripts want them, empty for whichever.
 func (f Fence) args() (token, head any) {
 	if f.Token == "" {
 		return "", ""
