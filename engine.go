@@ -57,8 +57,11 @@ type Gatherer interface {
 type Operator interface {
 	// Cancel cancels a run, or some of its rows. Once it has returned, none of them is claimed again.
 	Cancel(context.Context, CancelRequest) (CancelReply, error)
-	// History returns a page of a workflow's events.
+	// History returns a page of a workflow's events, after waiting for one if asked to.
 	History(context.Context, HistoryRequest) (HistoryReply, error)
+	// List returns a page of the runs of a namespace, the latest started first. A page may be empty and still
+	// advance.
+	List(context.Context, ListRequest) (ListReply, error)
 }
 
 // Digest is what tells two starts of a workflow ID apart: a SHA-256 over N and what is said of each item.
@@ -303,12 +306,7 @@ type DescribeRequest struct {
 
 // DescribeReply is how a run stands.
 type DescribeReply struct {
-	WorkflowID WorkflowID
-	RunID      RunID
-	Status     Status
-	Counts     Counts
-	StartedAt  time.Time
-	ClosedAt   time.Time // zero while it is running
+	RunInfo
 }
 
 // ResultsRequest asks for results after Cursor, as they were recorded, or by ordinal.
@@ -319,6 +317,7 @@ type ResultsRequest struct {
 	Cursor     Cursor // empty: from the start
 	// Ordered asks for results by ordinal. A page ends before the first ordinal that is still open.
 	Ordered    bool
+	Status     Status // only results that are completed, failed or cancelled; empty: all
 	WithInputs bool
 	Limit      int // 1 to MaxPageItems, 0: as many as a page holds
 	// Wait holds the reply back until there is a result, or the run is closed.
@@ -352,12 +351,32 @@ type CancelReply struct {
 type HistoryRequest struct {
 	Namespace  string
 	WorkflowID WorkflowID
+	RunID      RunID // must be a run of the workflow if it is given
 	From       int64
 	Limit      int // 1 to MaxPageItems, 0: as many as a page holds
+	// Wait holds the reply back until there is an event, or the workflow's run is closed: at most MaxPollWait.
+	Wait time.Duration
 }
 
 // HistoryReply is a page of events; Head is the last sequence number there is.
 type HistoryReply struct {
 	Events []Event
 	Head   int64
+}
+
+// ListRequest asks for runs after Cursor, the latest started first.
+type ListRequest struct {
+	Namespace string
+	Status    Status // empty: any
+	Type      string // only runs that have rows of this activity type; empty: any
+	Prefix    string // only workflow IDs that begin with it; empty: any
+	Cursor    Cursor // empty: from the latest
+	Limit     int    // 1 to MaxListItems, 0: MaxListItems
+}
+
+// ListReply is a page. Next goes on after it; Done says that there is no more.
+type ListReply struct {
+	Runs []RunInfo
+	Next Cursor
+	Done bool
 }

@@ -37,6 +37,8 @@ const (
 	MaxPageBytes = 4 << 20
 	// MaxPageItems bounds the events or results of a page.
 	MaxPageItems = 10_000
+	// MaxListItems bounds the runs of a page of a list: each is a record read for itself.
+	MaxListItems = 1_000
 	// MaxStageBytes bounds a staging call. One larger item travels alone.
 	MaxStageBytes = 1 << 20
 	// MaxStageRows bounds the rows of a staging call, so that its script stays far below 10 ms.

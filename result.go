@@ -3,6 +3,7 @@ package umbel
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Status is where a run, or the outcome of a row, stands.
@@ -45,6 +46,17 @@ type Counts struct {
 
 // Resolved is how many rows have their terminal event.
 func (c Counts) Resolved() int64 { return c.Completed + c.Failed + c.Cancelled }
+
+// RunInfo is how a run stands.
+type RunInfo struct {
+	WorkflowID WorkflowID
+	RunID      RunID
+	Status     Status
+	Types      []string // activity types of its rows, in order of their first row's route
+	Counts     Counts
+	StartedAt  time.Time
+	ClosedAt   time.Time // zero while it is running
+}
 
 // FanOutError says that a fan-out is closed and not every row of it completed. Sample holds the first
 // failures by ordinal as far as they were read, at most [MaxFailureSample]; Counts counts all of them.

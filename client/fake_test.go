@@ -259,7 +259,7 @@ func (f *fake) Describe(ctx context.Context, req umbel.DescribeRequest) (rep umb
 		if missing = e; e != nil {
 			return true
 		}
-		rep = umbel.DescribeReply{WorkflowID: req.WorkflowID, RunID: r.id, Status: r.status(), Counts: r.counts()}
+		rep.RunInfo = umbel.RunInfo{WorkflowID: req.WorkflowID, RunID: r.id, Status: r.status(), Counts: r.counts()}
 		return rep.Status != umbel.StatusRunning
 	})
 	return rep, firstOf(missing, err, after)
@@ -332,4 +332,8 @@ func (f *fake) Cancel(ctx context.Context, req umbel.CancelRequest) (umbel.Cance
 
 func (f *fake) History(context.Context, umbel.HistoryRequest) (umbel.HistoryReply, error) {
 	return umbel.HistoryReply{}, nil
+}
+
+func (f *fake) List(context.Context, umbel.ListRequest) (umbel.ListReply, error) {
+	return umbel.ListReply{Done: true}, nil
 }

@@ -3,8 +3,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/history"
@@ -56,13 +56,24 @@ func (s *Server) describe(ctx context.Context, r umbel.DescribeRequest) (umbel.D
 	var reply umbel.DescribeReply
 	err = s.await(ctx, "describe", run.ID, true, r.Wait, func() (bool, error) {
 		st, err := s.rows.Standing(ctx, run)
-		reply = umbel.DescribeReply{
-			WorkflowID: run.WorkflowID, RunID: run.ID, Status: st.Status, Counts: st.Counts,
-			StartedAt: st.StartedAt, ClosedAt: st.ClosedAt,
-		}
+		reply = umbel.DescribeReply{RunInfo: infoOf(run, st)}
 		return st.Status != umbel.StatusRunning, err
 	})
 	return reply, named("describe", r.WorkflowID, err)
+}
+
+// infoOf is how a run stands, as readers get it.
+func infoOf(run *outbox.Run, st outbox.Standing) umbel.RunInfo {
+	info := umbel.RunInfo{
+		WorkflowID: run.WorkflowID, RunID: run.ID, Status: st.Status, Counts: st.Counts,
+		StartedAt: st.StartedAt, ClosedAt: st.ClosedAt,
+	}
+	for _, r := range run.Routes {
+		if !slices.Contains(info.Types, r.Type) {
+			info.Types = append(info.Types, r.Type)
+		}
+	}
+	return info
 }
 
 // Results implements umbel.Gatherer.
@@ -101,10 +112,14 @@ func (s *Server) results(ctx context.Context, r umbel.ResultsRequest) (umbel.Res
 		if err != nil {
 			return false, err
 		}
+		all := len(page.Results)
+		if r.Status != "" {
+			page.Results = slices.DeleteFunc(page.Results, func(x umbel.Result[umbel.Payload]) bool { return x.Status != r.Status })
+		}
 		from = page.Next // what was read without a result need not be read again
 		reply.Results, reply.Next = page.Results, page.Next
 		reply.Done = page.End && st.Status != umbel.StatusRunning
-		return len(page.Results) > 0 || reply.Done, nil
+		return all > 0 || reply.Done, nil // a page that the filter leaves empty advances all the same
 	})
 	return reply, named("results", r.WorkflowID, err)
 }
@@ -112,6 +127,11 @@ func (s *Server) results(ctx context.Context, r umbel.ResultsRequest) (umbel.Res
 func checkResults(r umbel.ResultsRequest) error {
 	if err := checkLimit(r.Limit); err != nil {
 		return err
+	}
+	switch r.Status {
+	case "", umbel.StatusCompleted, umbel.StatusFailed, umbel.StatusCancelled:
+	default:
+		return umbel.Invalid("status", string(r.Status), "must be completed, failed or cancelled, or empty for all")
 	}
 	return umbel.ValidateDuration("wait", r.Wait, 0, umbel.MaxPollWait)
 }
@@ -121,73 +141,4 @@ func checkLimit(n int) error {
 		return umbel.Invalid("limit", strconv.Itoa(n), "must be from 1 to "+strconv.Itoa(umbel.MaxPageItems)+", or 0 for that many")
 	}
 	return nil
-}
-
-// Cancel implements umbel.Operator.
-func (s *Server) Cancel(ctx context.Context, r umbel.CancelRequest) (umbel.CancelReply, error) {
-	return prompt(ctx, "cancel", r, s.cancel)
-}
-
-func (s *Server) cancel(ctx context.Context, r umbel.CancelRequest) (umbel.CancelReply, error) {
-	run, err := s.find(ctx, "cancel", r.Namespace, r.WorkflowID, r.RunID)
-	if err != nil {
-		return umbel.CancelReply{}, err
-	}
-	if err := checkCancel(r); err != nil {
-		return umbel.CancelReply{}, named("cancel", r.WorkflowID, err)
-	}
-	reply := umbel.CancelReply{RunID: run.ID}
-	if len(r.Ordinals) > 0 {
-		reply.Cancelled, err = s.history.CancelRows(ctx, run, r.Ordinals)
-	} else {
-		reply.Cancelled, err = s.history.Cancel(ctx, run, r.Reason)
-	}
-	s.watchers.notify(run.ID, true)
-	return reply, named("cancel", r.WorkflowID, err)
-}
-
-func checkCancel(r umbel.CancelRequest) error {
-	if len(r.Reason) > umbel.MaxErrorMessageBytes {
-		return umbel.Limit("reason", int64(len(r.Reason)), "bytes", umbel.MaxErrorMessageBytes)
-	}
-	if len(r.Ordinals) > umbel.MaxReportItems {
-		return umbel.Limit("cancel", int64(len(r.Ordinals)), "ordinals of a call", umbel.MaxReportItems)
-	}
-	if !utf8.ValidString(r.Reason) {
-		return umbel.Invalid("reason", r.Reason, "must be valid UTF-8")
-	}
-	for _, o := range r.Ordinals {
-		if o < 0 || o > umbel.MaxOrdinal {
-			return umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
-		}
-	}
-	return nil
-}
-
-// History implements umbel.Operator.
-func (s *Server) History(ctx context.Context, r umbel.HistoryRequest) (umbel.HistoryReply, error) {
-	return prompt(ctx, "history", r, s.readHistory)
-}
-
-func (s *Server) readHistory(ctx context.Context, r umbel.HistoryRequest) (umbel.HistoryReply, error) {
-	if err := s.check(ctx, "history", r.Namespace, r.WorkflowID); err != nil {
-		return umbel.HistoryReply{}, err
-	}
-	if err := checkLimit(r.Limit); err != nil {
-		return umbel.HistoryReply{}, named("history", r.WorkflowID, err)
-	}
-	if r.From < 0 {
-		return umbel.HistoryReply{}, named("history", r.WorkflowID,
-			umbel.Invalid("from", strconv.FormatInt(r.From, 10), "must be a sequence number, 1 or more, or 0 for the first"))
-	}
-	wf := history.Workflow{Namespace: r.Namespace, ID: r.WorkflowID}
-	head, err := s.history.Head(ctx, wf)
-	if err != nil {
-		return umbel.HistoryReply{}, named("history", r.WorkflowID, err)
-	}
-	if head == 0 {
-		return umbel.HistoryReply{}, &umbel.Error{Code: umbel.CodeNotFound, Op: "history", WorkflowID: r.WorkflowID, NotApplied: true}
-	}
-	events, err := s.history.Read(ctx, wf, max(r.From, 1), cmp.Or(r.Limit, umbel.MaxPageItems))
-	return umbel.HistoryReply{Events: events, Head: head}, named("history", r.WorkflowID, err)
 }
