@@ -8,12 +8,12 @@ import (
 	"github.com/umbelhq/umbel"
 )
 
-// cancel is [Run.Cancel].
-func (h *handle) cancel(ctx context.Context, reason string, ordinals []int64) error {
+// cancel is [Admin.Cancel].
+func (h *handle) cancel(ctx context.Context, reason string, ordinals []int64) (int64, error) {
 	if err := h.checkCancel(reason, ordinals); err != nil {
-		return err
+		return 0, err
 	}
-	runID := h.runID
+	runID, cancelled := h.runID, int64(0)
 	for {
 		part := ordinals[:min(len(ordinals), umbel.MaxReportItems)]
 		ordinals = ordinals[len(part):]
@@ -24,12 +24,13 @@ func (h *handle) cancel(ctx context.Context, reason string, ordinals []int64) er
 			return h.c.engine.Cancel(ctx, req)
 		})
 		if err != nil {
-			return err
+			return cancelled, err
 		}
 		h.saw(rep.RunID)
 		runID = rep.RunID
+		cancelled += rep.Cancelled
 		if len(ordinals) == 0 {
-			return nil
+			return cancelled, nil
 		}
 	}
 }
@@ -49,9 +50,8 @@ func (h *handle) checkCancel(reason string, ordinals []int64) error {
 		e = umbel.Invalid("ordinals", "[]", "must not be empty; leave them out to cancel the whole run")
 	}
 	for _, o := range ordinals {
-		if o < 0 || o > umbel.MaxOrdinal {
-			e = umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
-			break
+		if e == nil {
+			e = checkOrdinal(o)
 		}
 	}
 	if e == nil {
@@ -59,4 +59,12 @@ func (h *handle) checkCancel(reason string, ordinals []int64) error {
 	}
 	e.Op, e.WorkflowID, e.RunID = "cancel", h.id, h.runID
 	return e
+}
+
+// checkOrdinal reports an ordinal that no row can have.
+func checkOrdinal(o int64) *umbel.Error {
+	if o < 0 || o > umbel.MaxOrdinal {
+		return umbel.Invalid("ordinal", strconv.FormatInt(o, 10), "must be from 0 to "+strconv.Itoa(umbel.MaxOrdinal))
+	}
+	return nil
 }

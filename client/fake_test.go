@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/umbelhq/umbel"
 )
@@ -41,6 +38,7 @@ type staging struct {
 
 type fakeRun struct {
 	id        umbel.RunID
+	place     int // among the runs, in the order of their starts
 	commit    umbel.CommitRequest
 	rows      []umbel.StagedRow
 	results   []umbel.Result[umbel.Payload]
@@ -164,7 +162,7 @@ func (f *fake) Commit(ctx context.Context, req umbel.CommitRequest) (umbel.Commi
 		}
 		return umbel.CommitReply{RunID: r.id, Scheduled: r.commit.Scheduled, Attached: true}, after
 	}
-	r := &fakeRun{id: req.StagingID, commit: req, resolved: map[int64]bool{}}
+	r := &fakeRun{id: req.StagingID, place: len(f.runs), commit: req, resolved: map[int64]bool{}}
 	n := int64(len(req.Rows))
 	if s := f.staged[req.StagingID]; s != nil {
 		r.rows, n = s.rows, n+s.n
@@ -219,89 +217,6 @@ func (f *fake) Discard(ctx context.Context, req umbel.DiscardRequest) error {
 	return after
 }
 
-func (f *fake) find(ns string, w umbel.WorkflowID, id umbel.RunID) (*fakeRun, error) {
-	r := f.runs[key(ns, w)]
-	if r == nil || id != "" && id != r.id {
-		return nil, &umbel.Error{Code: umbel.CodeNotFound, WorkflowID: w, RunID: id, NotApplied: true}
-	}
-	return r, nil
-}
-
-// await calls ready under the lock until it is true or wait is over.
-func (f *fake) await(ctx context.Context, wait time.Duration, ready func() bool) error {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	for {
-		f.mu.Lock()
-		ok, changed := ready(), f.changed
-		f.mu.Unlock()
-		if ok {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-t.C:
-			return nil
-		case <-ctx.Done():
-			return &umbel.Error{Code: umbel.CodeUnavailable, Err: ctx.Err()}
-		}
-	}
-}
-
-func (f *fake) Describe(ctx context.Context, req umbel.DescribeRequest) (rep umbel.DescribeReply, err error) {
-	after, err := f.enter(ctx, "Describe", req)
-	if err != nil {
-		return rep, err
-	}
-	var missing error
-	err = f.await(ctx, req.Wait, func() bool {
-		r, e := f.find(req.Namespace, req.WorkflowID, req.RunID)
-		if missing = e; e != nil {
-			return true
-		}
-		rep.RunInfo = umbel.RunInfo{WorkflowID: req.WorkflowID, RunID: r.id, Status: r.status(), Counts: r.counts()}
-		return rep.Status != umbel.StatusRunning
-	})
-	return rep, firstOf(missing, err, after)
-}
-
-func (f *fake) Results(ctx context.Context, req umbel.ResultsRequest) (rep umbel.ResultsReply, err error) {
-	after, err := f.enter(ctx, "Results", req)
-	if err != nil {
-		return rep, err
-	}
-	var refused error
-	err = f.await(ctx, req.Wait, func() bool {
-		r, e := f.find(req.Namespace, req.WorkflowID, req.RunID)
-		if refused = e; e != nil {
-			return true
-		}
-		at := 0
-		if req.Cursor != "" {
-			_, seq, _ := strings.Cut(string(req.Cursor), "/")
-			at, _ = strconv.Atoi(seq)
-		}
-		if at > len(r.results) {
-			refused = &umbel.Error{Code: umbel.CodeCursorLost, NotApplied: true}
-			return true
-		}
-		end := len(r.results)
-		if f.page > 0 {
-			end = min(end, at+f.page)
-		}
-		rep = umbel.ResultsReply{RunID: r.id, Next: umbel.Cursor(fmt.Sprintf("%s/%d", r.id, end))}
-		for _, res := range r.results[at:end] {
-			if !req.WithInputs {
-				res.Input = umbel.Payload{}
-			}
-			rep.Results = append(rep.Results, res)
-		}
-		rep.Done = end == len(r.results) && r.status() != umbel.StatusRunning
-		return len(rep.Results) > 0 || rep.Done
-	})
-	return rep, firstOf(refused, err, after)
-}
-
 func (f *fake) Cancel(ctx context.Context, req umbel.CancelRequest) (umbel.CancelReply, error) {
 	after, err := f.enter(ctx, "Cancel", req)
 	if err != nil {
@@ -328,12 +243,4 @@ func (f *fake) Cancel(ctx context.Context, req umbel.CancelRequest) (umbel.Cance
 	}
 	f.notify()
 	return umbel.CancelReply{RunID: r.id, Cancelled: int64(len(r.results) - before)}, after
-}
-
-func (f *fake) History(context.Context, umbel.HistoryRequest) (umbel.HistoryReply, error) {
-	return umbel.HistoryReply{}, nil
-}
-
-func (f *fake) List(context.Context, umbel.ListRequest) (umbel.ListReply, error) {
-	return umbel.ListReply{Done: true}, nil
 }

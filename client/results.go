@@ -20,6 +20,21 @@ func (o resultOption) applyResult(c *resultConfig) { o(c) }
 type resultConfig struct {
 	from       umbel.Cursor
 	withInputs bool
+	ordered    bool
+	status     umbel.Status // only these; empty: all
+	present    bool         // only what is there now
+}
+
+// Ordered yields results by ordinal instead of as they finish: each waits until all before it are there. A cursor
+// of one order is [umbel.ErrInvalid] in the other.
+func Ordered() ResultOption {
+	return resultOption(func(c *resultConfig) { c.ordered = true })
+}
+
+// OnlyFailed yields only rows that failed for good. The server leaves out the others, so that they cost no
+// transfer. Rows that were cancelled are not failed; a value that cannot be decoded is of a row that completed.
+func OnlyFailed() ResultOption {
+	return resultOption(func(c *resultConfig) { c.status = umbel.StatusFailed })
 }
 
 // From goes on after the result that carried cursor, in any process. An empty cursor is the start.
@@ -36,8 +51,8 @@ func WithInputs() ResultOption {
 // while one loop runs is no failover but a fault.
 const maxRewinds = 16
 
-// Results yields the outcome of each ordinal once, as they finish, waiting for those still open, until the run
-// is closed. A row that failed or was cancelled is a result whose Err says so; so is a value that cannot be
+// Results yields the outcome of each ordinal once, as they finish (or by ordinal, see [Ordered]), waiting for those
+// still open, until the run is closed. A row that failed or was cancelled is a result whose Err says so; so is a value that cannot be
 // decoded, as a [*umbel.Failure] of type [umbel.FailureInvalidResult] with Status completed.
 //
 // The sequence's own error comes once and last, with the zero Result: [umbel.ErrNotFound],
@@ -84,15 +99,16 @@ func (r *Run[Out]) decoded(raw umbel.Result[umbel.Payload]) umbel.Result[Out] {
 	return res
 }
 
-// results reads page after page, each ordinal once.
+// results reads page after page, each ordinal once: to the run's close, or to what is there now.
 func (h *handle) results(
 	ctx context.Context, runID umbel.RunID, cfg resultConfig,
 ) iter.Seq2[umbel.Result[umbel.Payload], error] {
 	return func(yield func(umbel.Result[umbel.Payload], error) bool) {
 		var (
 			none    umbel.Result[umbel.Payload]
-			yielded ordinalSet
+			yielded = yieldedOrdinals{ordered: cfg.ordered}
 			rewinds int
+			most    int64 = -1 // how many there are now, once that is known
 		)
 		if err := h.check("results"); err != nil {
 			yield(none, err)
@@ -100,7 +116,10 @@ func (h *handle) results(
 		}
 		req := umbel.ResultsRequest{
 			Namespace: h.c.namespace, WorkflowID: h.id, RunID: runID,
-			Cursor: cfg.from, WithInputs: cfg.withInputs, Wait: umbel.MaxPollWait,
+			Cursor: cfg.from, Ordered: cfg.ordered, Status: cfg.status, WithInputs: cfg.withInputs,
+		}
+		if !cfg.present {
+			req.Wait = umbel.MaxPollWait
 		}
 		for {
 			asked := time.Now()
@@ -129,10 +148,57 @@ func (h *handle) results(
 			if page.Done {
 				return
 			}
-			if page.Next == req.Cursor {
+			stays := page.Next == req.Cursor
+			req.RunID, req.Cursor = page.RunID, page.Next
+			switch {
+			case cfg.present && most < 0:
+				if most, err = h.present(ctx, page.RunID, cfg.status); err != nil {
+					yield(none, err)
+					return
+				}
+			case stays && !cfg.present:
 				pace(ctx, asked)
 			}
-			req.RunID, req.Cursor = page.RunID, page.Next
+			if cfg.present && (stays || yielded.n >= most) {
+				return
+			}
 		}
 	}
+}
+
+// present is how many results of a status there are. A reader of a busy run that wants no more ends by it: a page
+// that brings nothing may never come.
+func (h *handle) present(ctx context.Context, runID umbel.RunID, status umbel.Status) (int64, error) {
+	d, err := h.describe(ctx, "results", runID, 0)
+	if err != nil {
+		return 0, err
+	}
+	switch status {
+	case umbel.StatusCompleted:
+		return d.Counts.Completed, nil
+	case umbel.StatusFailed:
+		return d.Counts.Failed, nil
+	case umbel.StatusCancelled:
+		return d.Counts.Cancelled, nil
+	default:
+		return d.Counts.Resolved(), nil
+	}
+}
+
+// yieldedOrdinals knows what one iteration has yielded.
+type yieldedOrdinals struct {
+	ordered bool
+	n       int64
+	last    int64      // ordered: the last one
+	set     ordinalSet // else: all
+}
+
+// add reports whether an ordinal is to be yielded: it is new, and where they are ordered it is not passed.
+func (y *yieldedOrdinals) add(o int64) bool {
+	if y.ordered && y.n > 0 && o <= y.last || !y.ordered && !y.set.add(o) {
+		return false
+	}
+	y.n++
+	y.last = o
+	return true
 }

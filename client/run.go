@@ -94,5 +94,6 @@ func (r *Run[Out]) Wait(ctx context.Context) error {
 // Errors: [umbel.ErrInvalid] for an ordinal outside 0 to 2²⁴ − 1, or an empty list in place of none: nothing
 // was cancelled; [umbel.ErrNotFound]; [umbel.ErrUnavailable], also at ctx's end: cancel again to be sure.
 func (r *Run[Out]) Cancel(ctx context.Context, reason string, ordinals ...int64) error {
-	return r.h.cancel(ctx, reason, ordinals)
+	_, err := r.h.cancel(ctx, reason, ordinals)
+	return err
 }
