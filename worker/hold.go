@@ -2,13 +2,15 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/attempt"
 )
 
 // hold is a claimed row in this worker's hands, from the poll's reply until its outcome is acknowledged. It is
-// also the context of the row's handler, which is how Info finds it.
+// also the context of the row's handler, which is how [Info] finds it.
 type hold struct {
 	context.Context //nolint:containedctx // it is the handler's context, with more to say
 	cancel          context.CancelCauseFunc
@@ -31,14 +33,38 @@ type hold struct {
 	size    int // of item on the wire, about
 }
 
-type holdKey struct{}
-
-// Value adds the hold itself to what the context holds.
+// Value adds the hold itself, an [attempt.Attempt], to what the context holds.
 func (h *hold) Value(key any) any {
-	if key == (holdKey{}) {
+	if key == (attempt.Key{}) {
 		return h
 	}
 	return h.Context.Value(key)
+}
+
+// Info says which attempt the handler runs.
+func (h *hold) Info() umbel.Info {
+	deadline, _ := h.Deadline()
+	r := &h.row
+	return umbel.Info{
+		Namespace: r.Namespace, TaskQueue: r.TaskQueue, Node: r.Node,
+		WorkflowID: r.WorkflowID, RunID: r.RunID, Ordinal: r.Ordinal,
+		Key: r.Key, Type: r.Type, Attempt: r.Attempt,
+		DispatchKey:    umbel.DispatchKey(r.WorkflowID, r.Ordinal),
+		IdempotencyKey: umbel.IdempotencyKey(r.WorkflowID, r.RunID, r.Ordinal),
+		Token:          r.Token,
+		Deadline:       deadline,
+		LastFailure:    r.LastFailure,
+	}
+}
+
+// Logger names the row and the attempt.
+func (h *hold) Logger() *slog.Logger {
+	return h.worker.log.With("workflow", string(h.row.WorkflowID), "row", h.row.Ordinal, "attempt", h.row.Attempt)
+}
+
+// spec is what outcomes need to know of the attempt.
+func (h *hold) spec() attempt.Spec {
+	return attempt.Spec{Number: h.row.Attempt, StartToClose: h.row.StartToClose}
 }
 
 // lease is long enough to be renewed in thirds, whatever the engine says.
@@ -56,7 +82,7 @@ func (w *Worker) newHold(base context.Context, row umbel.ClaimedRow, typ *activi
 	if d := row.StartToClose; d > 0 {
 		h.Context, h.stopTimeout = context.WithTimeoutCause(h.Context, d, umbel.ErrTimedOut)
 		w.handlers.Add(1)
-		h.overrun = time.AfterFunc(d+overrunGrace, func() {
+		h.overrun = time.AfterFunc(d+attempt.OverrunGrace, func() {
 			defer w.handlers.Done()
 			w.overrun(h)
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/attempt"
 )
 
 const (
@@ -250,7 +251,7 @@ func guard(call func() error) (err error) {
 		if v := recover(); v != nil {
 			err = &umbel.Error{
 				Code: umbel.CodeInternal, Reason: "the engine panicked",
-				Err: panicError(v),
+				Err: attempt.Panicked(v),
 			}
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/attempt"
 )
 
 // activityType is a registered activity type.
@@ -58,7 +59,7 @@ func TryHandle[In, Out any](w *Worker, a umbel.Activity[In, Out], fn func(contex
 	if err := a.Policy().Validate(); err != nil {
 		return registerError(a.Name(), err)
 	}
-	return w.register(a.Name(), typed(a.Codec(), fn), opts)
+	return w.register(a.Name(), attempt.Typed(a.Codec(), fn), opts)
 }
 
 // HandleFunc registers h for the rows of an activity type, on payloads as they are. Everything else is as with
@@ -75,30 +76,6 @@ func TryHandleFunc(w *Worker, name string, h umbel.Handler, opts ...HandleOption
 		return registerError(name, umbel.Invalid("handler", "nil", "must be a function"))
 	}
 	return w.register(name, h, opts)
-}
-
-// typed decodes and encodes around fn.
-func typed[In, Out any](codec umbel.Codec, fn func(context.Context, In) (Out, error)) umbel.Handler {
-	return func(ctx context.Context, p umbel.Payload) (umbel.Payload, error) {
-		var in In
-		if err := codec.Decode(p, &in); err != nil {
-			return umbel.Payload{}, umbel.NonRetryable(umbel.Typed(umbel.FailureInvalidInput, err))
-		}
-		out, err := fn(ctx, in)
-		if err != nil {
-			return umbel.Payload{}, err
-		}
-		p, err = codec.Encode(out)
-		if err != nil {
-			return umbel.Payload{}, invalidResult(err)
-		}
-		return p, nil
-	}
-}
-
-// invalidResult is the failure of a result that no other attempt can make valid.
-func invalidResult(err error) error {
-	return umbel.NonRetryable(umbel.Typed(umbel.FailureInvalidResult, err))
 }
 
 func (w *Worker) register(name string, h umbel.Handler, opts []HandleOption) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/attempt"
 )
 
 const (
@@ -195,7 +196,9 @@ func (w *Worker) acknowledge(batch []*hold, verdicts []umbel.Verdict) {
 			if h.item.Outcome == umbel.OutcomeCompleted && !h.refused {
 				// The result breaks a rule of the server, and would again: a failure that says so ends the row.
 				h.refused = true
-				w.setItem(h, failed(h, invalidResult(refused)))
+				item := h.spec().Failed(attempt.InvalidResult(refused))
+				item.Token = h.row.Token
+				w.setItem(h, item)
 				w.queue = append(w.queue, h)
 				continue
 			}
