@@ -39,13 +39,15 @@ var layers = map[string][]string{
 	"worker":              {".", "internal/attempt", "internal/lifecycle"},
 	"client":              {".", "internal/lifecycle", "internal/remote"},
 	"internal/memredis":   {},
+	"internal/process":    {},
+	"internal/localredis": {"internal/process"},
 	"internal/testredis":  {"internal/memredis"},
 	"internal/enginetest": {"."},
 	"internal/faultconn":  {},
 	"internal/floor":      {},
 	"umbeltest":           {".", "client", "internal/attempt", "internal/faultconn", "internal/memredis", "server", "worker"},
-	"cmd":                 {".", "client", "internal/floor", "internal/memredis", "server", "worker"},
-	"examples":            {".", "client", "codec", "internal/memredis", "server", "umbeltest", "worker"},
+	"cmd":                 {".", "client", "internal/floor", "internal/localredis", "internal/memredis", "internal/process", "server", "worker"},
+	"examples":            {".", "client", "codec", "internal/localredis", "internal/memredis", "server", "umbeltest", "worker"},
 }
 
 // outside says who may import, outside tests, what is not part of this module.
@@ -55,7 +57,7 @@ var outside = []struct {
 	users []string
 }{
 	{"github.com/redis/go-redis", []string{
-		"cmd", "examples", "history", "internal/floor", "internal/lua", "internal/memredis",
+		"cmd", "examples", "history", "internal/floor", "internal/localredis", "internal/lua", "internal/memredis",
 		"internal/testredis", "outbox", "server", "umbeltest",
 	}},
 	{"github.com/alicebob/miniredis", []string{"internal/memredis", "internal/testredis"}},
