@@ -3,6 +3,7 @@
 SHELL = /bin/sh
 GO ?= go
 LINT = $(GO) tool -modfile=tools.mod golangci-lint
+BUF = $(GO) tool -modfile=tools.mod buf
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) >/dev/null 2>&1 && echo -race)
@@ -27,6 +28,7 @@ test: redis modules ## Check everything: vet, all tests with the race detector, 
 	$(GO) vet ./...
 	$(GO) test $(RACE) -shuffle=on -count=1 -timeout=$(TIMEOUT) ./...
 	$(LINT) run --allow-parallel-runners
+	@$(MAKE) --no-print-directory checkgenerate
 
 .PHONY: test-real
 test-real: redis ## Only the packages whose tests start a Redis
@@ -43,6 +45,18 @@ test-kill: redis ## Only the tests that kill the program and Redis, at full leng
 .PHONY: lint
 lint: ## Run golangci-lint as tools.mod pins it
 	$(LINT) run --allow-parallel-runners
+
+.PHONY: generate
+generate: ## Write the Go code of api/umbel/v1 anew
+	$(BUF) generate
+
+# released.binpb describes the protocol as it was last released: what it says, later versions must go on understanding.
+.PHONY: checkgenerate
+checkgenerate: ## Check the protocol: lint, nothing broken since the last release, generated code up to date
+	$(BUF) lint
+	$(BUF) breaking api --against api/released.binpb
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && $(BUF) generate -o "$$fresh" && \
+		diff -r "$$fresh/api/gen" api/gen || { echo "make: api/gen is not what make generate writes" >&2; exit 1; }
 
 .PHONY: fmt
 fmt: ## Format the Go files

@@ -61,6 +61,8 @@ var outside = []struct {
 		"internal/testredis", "outbox", "server", "umbeltest",
 	}},
 	{"github.com/alicebob/miniredis", []string{"internal/memredis", "internal/testredis"}},
+	{"connectrpc.com/connect", []string{"api", "internal/remote", "internal/wire", "server"}},
+	{"google.golang.org/protobuf", []string{"api", "internal/remote", "internal/wire"}},
 	{"testing", testPackages},
 	{"pgregory.net/rapid", testPackages},
 	{"github.com/google/go-cmp", testPackages},

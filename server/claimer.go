@@ -74,16 +74,26 @@ func newClaimer(s *Server) *claimer {
 
 // Poll implements umbel.Poller. A Wait of 0 claims what is due and answers at once.
 func (s *Server) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply, error) {
-	if err := s.open(ctx, "poll"); err != nil {
+	rows, err := s.poll(ctx, r)
+	if err != nil {
 		return umbel.PollReply{}, err
 	}
+	s.delivered(rows)
+	return s.reply(rows), nil
+}
+
+// poll claims rows that are still to be delivered, or given back.
+func (s *Server) poll(ctx context.Context, r umbel.PollRequest) ([]outbox.Held, error) {
+	if err := s.open(ctx, "poll"); err != nil {
+		return nil, err
+	}
 	if err := checkPoll(r); err != nil {
-		return umbel.PollReply{}, named("poll", "", err)
+		return nil, named("poll", "", err)
 	}
 	p := newPoll(r)
 	c := s.claimer
 	if !c.enter(p) {
-		return umbel.PollReply{}, errClosed("poll")
+		return nil, errClosed("poll")
 	}
 	wait := r.Wait
 	if p.once {
@@ -96,11 +106,13 @@ func (s *Server) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply
 		select {
 		case <-p.done:
 			defer s.running.Done()
-			return s.polled(p.rows), nil
+			return p.rows, nil
 		case <-timeout.C:
 			c.leave(p)
 		case <-ctx.Done():
 			err = ended(ctx, "poll")
+		case <-s.drained:
+			err = errDraining()
 		case <-s.closed:
 			err = errClosed("poll")
 		}
@@ -111,7 +123,7 @@ func (s *Server) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply
 		<-p.done
 		c.giveBack(ctx, p.rows)
 	}()
-	return umbel.PollReply{}, err
+	return nil, err
 }
 
 // onceWait bounds a poll that does not wait: the time that a look at every shard may take.
@@ -158,8 +170,15 @@ func newPoll(r umbel.PollRequest) *poll {
 	return p
 }
 
-// polled is the reply that hands out rows.
-func (s *Server) polled(rows []outbox.Held) umbel.PollReply {
+// delivered notes that rows have reached their worker.
+func (s *Server) delivered(rows []outbox.Held) {
+	for _, h := range rows {
+		s.claimer.deliver.add(h.Run.Shard.Index, h.Nonce)
+	}
+}
+
+// reply is what hands out rows.
+func (s *Server) reply(rows []outbox.Held) umbel.PollReply {
 	reply := umbel.PollReply{Rows: make([]umbel.ClaimedRow, 0, len(rows))}
 	for _, h := range rows {
 		row, err := s.claimed(h)
@@ -168,7 +187,6 @@ func (s *Server) polled(rows []outbox.Held) umbel.PollReply {
 				"workflow", h.Run.WorkflowID, "row", h.Ordinal, "err", err)
 		}
 		reply.Rows = append(reply.Rows, row)
-		s.claimer.deliver.add(h.Run.Shard.Index, h.Nonce)
 	}
 	if len(rows) > 0 {
 		s.claimer.holds()

@@ -37,6 +37,9 @@ type Server struct {
 	running sync.WaitGroup
 	closed  chan struct{}
 	once    sync.Once
+
+	drained  chan struct{} // closed: polls and waits end
+	draining sync.Once
 }
 
 var _ umbel.Engine = (*Server)(nil)
@@ -58,6 +61,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, cfg Config) (*Server, 
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.logger(), rdb: rdb, rows: rows, history: history.NewRedis(rows), closed: make(chan struct{}),
+		drained: make(chan struct{}),
 	}
 	s.watchers.waiting = map[umbel.RunID][]watcher{}
 	if err := s.agreeOnLease(ctx); err != nil {

@@ -81,6 +81,9 @@ func (s *Server) await(ctx context.Context, op string, run umbel.RunID, closeOnl
 		case <-deadline.C:
 			stop()
 			return nil
+		case <-s.drained: // the caller waits on at another server
+			stop()
+			return nil
 		case <-ctx.Done():
 			stop()
 			return ended(ctx, op)

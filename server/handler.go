@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/api/gen/umbel/v1/umbelv1connect"
+	"github.com/umbelhq/umbel/internal/wire"
+)
+
+// Bounds of a request's bytes, after decompression: the limits of the seam, room for names, and a third more for
+// JSON's base64. What is larger is refused before it is decoded.
+const (
+	maxRowsBytes   = 16 << 20 // Stage, Commit: 1 MiB of inputs and 10,000 rows' names, or a row of 2 MiB
+	maxReportBytes = 8 << 20  // Report: 4 MiB
+	maxCallBytes   = 2 << 20  // all others: lists of names and tokens
+)
+
+// minCompressBytes is the least reply that is compressed for those who ask for it.
+const minCompressBytes = 16 << 10
+
+// NewHandler serves an engine over HTTP: the protocol of api/umbel/v1 as Connect (plain JSON over POST included), gRPC
+// and gRPC-Web, and GET /healthz, which answers 200. Mount it at the root of a server that speaks HTTP/1.1, HTTP/2
+// or both; [Server.Serve] is such a server. It is safe for concurrent use. A request's context ends the call.
+func NewHandler(e umbel.Engine) http.Handler {
+	opts := []connect.HandlerOption{
+		connect.WithCompressMinBytes(minCompressBytes),
+		connect.WithConditionalHandlerOptions(limits),
+		connect.WithRecover(recovered),
+	}
+	mux := http.NewServeMux()
+	mux.Handle(umbelv1connect.NewWorkflowServiceHandler(workflowService{e}, opts...))
+	mux.Handle(umbelv1connect.NewWorkerServiceHandler(workerService{e}, opts...))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, connect.CodeUnimplemented, fmt.Sprintf("no such path %q; calls are POST /umbel.v1.WorkflowService/… and /umbel.v1.WorkerService/…", r.URL.Path))
+	})
+	return handOver(checkType(mux))
+}
+
+func limits(spec connect.Spec) []connect.HandlerOption {
+	most := maxCallBytes
+	switch spec.Procedure {
+	case umbelv1connect.WorkflowServiceStageProcedure, umbelv1connect.WorkflowServiceCommitProcedure:
+		most = maxRowsBytes
+	case umbelv1connect.WorkerServiceReportProcedure:
+		most = maxReportBytes
+	}
+	return []connect.HandlerOption{connect.WithReadMaxBytes(most)}
+}
+
+// recovered answers a call that panicked: a bug, which must not end the server.
+func recovered(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
+	slog.ErrorContext(ctx, "a call panicked", "procedure", spec.Procedure, "err", fmt.Sprint(p))
+	return wire.Error(&umbel.Error{Code: umbel.CodeInternal, Op: spec.Procedure, Reason: "the call panicked; the server's log says more"})
+}
+
+// checkType explains what Connect refuses without a word: a POST whose content type is none of its own.
+func checkType(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			t, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+			switch t = strings.ToLower(strings.TrimSpace(t)); {
+			case t == "application/json", t == "application/proto", strings.HasPrefix(t, "application/grpc"), strings.HasPrefix(t, "application/connect+"):
+			default:
+				refuse(w, http.StatusUnsupportedMediaType, connect.CodeInvalidArgument,
+					fmt.Sprintf("Content-Type %q must be application/json or application/proto", t))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuse answers what never becomes a call, in the form of Connect's errors.
+func refuse(w http.ResponseWriter, status int, code connect.Code, message string) {
+	body, err := json.Marshal(struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{code.String(), message})
+	if err != nil {
+		body = []byte(`{"code":"internal"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// answer decodes a request, makes the call, and encodes its reply.
+func answer[Req, Rep, MReq, MRep any](
+	ctx context.Context, m MReq, decode func(MReq) (Req, error), call func(context.Context, Req) (Rep, error), encode func(Rep) MRep,
+) (MRep, error) {
+	var none MRep
+	r, err := decode(m)
+	if err != nil {
+		return none, wire.Error(err)
+	}
+	reply, err := call(ctx, r)
+	if err != nil {
+		return none, wire.Error(err)
+	}
+	return encode(reply), nil
+}
