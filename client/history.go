@@ -74,64 +74,89 @@ func (h *handle) checkHistory(q HistoryQuery) error {
 	return e
 }
 
-// history reads page after page: to the head as the first page has it, or to the run's close.
+// history reads page after page.
 func (h *handle) history(ctx context.Context, q HistoryQuery) iter.Seq2[umbel.Event, error] {
 	return func(yield func(umbel.Event, error) bool) {
-		var (
-			read   int64 // the last event that was yielded
-			head   int64 // the last one to yield, once it is known
-			closed bool  // nothing was open when the last page was asked for
-		)
-		req := umbel.HistoryRequest{
+		r := historyReader{h: h, follow: q.Follow, req: umbel.HistoryRequest{
 			Namespace: h.c.namespace, WorkflowID: h.id, RunID: h.runID, From: max(q.From, 1),
-		}
-		for {
-			req.Wait = 0
-			if q.Follow && !closed {
-				req.Wait = umbel.MaxPollWait
-			}
-			asked := time.Now()
-			page, err := call(ctx, h.c, "history", h.id, func(ctx context.Context) (umbel.HistoryReply, error) {
-				return h.c.engine.History(ctx, req)
-			})
-			if err == nil && page.Head < read {
-				err = h.historyLost(read, page.Head)
+		}}
+		for !r.over {
+			page, err := r.next(ctx)
+			for _, ev := range page {
+				if !yield(ev, nil) {
+					return
+				}
 			}
 			if err != nil {
 				yield(umbel.Event{}, err)
 				return
 			}
-			if !q.Follow && head == 0 {
-				head = page.Head
-			}
-			for _, ev := range page.Events {
-				if ev.Seq != req.From {
-					yield(umbel.Event{}, h.broken("history", fmt.Sprintf("the server returned event %d in place of %d", ev.Seq, req.From)))
-					return
-				}
-				if !q.Follow && ev.Seq > head || !yield(ev, nil) {
-					return
-				}
-				read, req.From = ev.Seq, ev.Seq+1
-				if ev.Type == umbel.WorkflowClosed && ev.Seq >= page.Head {
-					return
-				}
-			}
-			switch empty := len(page.Events) == 0; {
-			case !q.Follow && (empty || read >= head), closed && empty:
-				return
-			case q.Follow && empty: // the run may have been closed before From
-				d, err := h.describe(ctx, "history", h.runID, 0)
-				if err != nil {
-					yield(umbel.Event{}, err)
-					return
-				}
-				if closed = d.Status != umbel.StatusRunning; !closed {
-					pace(ctx, asked)
-				}
-			}
 		}
 	}
+}
+
+// historyReader is where one iteration stands: on its way to the head as the first page had it, or to the close.
+type historyReader struct {
+	h      *handle
+	follow bool
+	req    umbel.HistoryRequest // of the next page
+	read   int64                // the last event that was read
+	head   int64                // the last one to read, unless it follows
+	closed bool                 // the run was closed before the last page was asked for
+	over   bool
+}
+
+// next reads a page. With an error come the events before it.
+func (r *historyReader) next(ctx context.Context) ([]umbel.Event, error) {
+	r.req.Wait = 0
+	if r.follow && !r.closed {
+		r.req.Wait = umbel.MaxPollWait
+	}
+	asked := time.Now()
+	page, err := call(ctx, r.h.c, "history", r.h.id, func(ctx context.Context) (umbel.HistoryReply, error) {
+		return r.h.c.engine.History(ctx, r.req)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if page.Head < r.read {
+		return nil, r.h.historyLost(r.read, page.Head)
+	}
+	if !r.follow && r.head == 0 {
+		r.head = page.Head
+	}
+	for i, ev := range page.Events {
+		switch {
+		case ev.Seq != r.req.From:
+			return page.Events[:i], r.h.broken("history", fmt.Sprintf("the server returned event %d in place of %d", ev.Seq, r.req.From))
+		case !r.follow && ev.Seq > r.head:
+			r.over = true
+			return page.Events[:i], nil
+		}
+		r.read, r.req.From = ev.Seq, ev.Seq+1
+		r.over = ev.Type == umbel.WorkflowClosed && ev.Seq >= page.Head
+	}
+	switch empty := len(page.Events) == 0; {
+	case !r.follow:
+		r.over = empty || r.read >= r.head
+	case empty && r.closed:
+		r.over = true
+	case empty:
+		err = r.lookForClose(ctx, asked)
+	}
+	return page.Events, err
+}
+
+// lookForClose learns whether the run is closed: a page that is empty after the wait does not say that.
+func (r *historyReader) lookForClose(ctx context.Context, asked time.Time) error {
+	d, err := r.h.describe(ctx, "history", r.h.runID, 0)
+	if err != nil {
+		return err
+	}
+	if r.closed = d.Status != umbel.StatusRunning; !r.closed {
+		pace(ctx, asked)
+	}
+	return nil
 }
 
 func (h *handle) historyLost(read, head int64) error {

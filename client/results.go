@@ -2,10 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"strconv"
-	"time"
 
 	"github.com/umbelhq/umbel"
 )
@@ -46,10 +43,6 @@ func From(cursor umbel.Cursor) ResultOption {
 func WithInputs() ResultOption {
 	return resultOption(func(c *resultConfig) { c.withInputs = true })
 }
-
-// maxRewinds bounds how often one iteration starts over because Redis was taken back. More than a few of those
-// while one loop runs is no failover but a fault.
-const maxRewinds = 16
 
 // Results yields the outcome of each ordinal once, as they finish (or by ordinal, see [Ordered]), waiting for those
 // still open, until the run is closed. A row that failed or was cancelled is a result whose Err says so; so is a value that cannot be
@@ -99,106 +92,27 @@ func (r *Run[Out]) decoded(raw umbel.Result[umbel.Payload]) umbel.Result[Out] {
 	return res
 }
 
-// results reads page after page, each ordinal once: to the run's close, or to what is there now.
+// results reads page after page, each ordinal once.
 func (h *handle) results(
 	ctx context.Context, runID umbel.RunID, cfg resultConfig,
 ) iter.Seq2[umbel.Result[umbel.Payload], error] {
 	return func(yield func(umbel.Result[umbel.Payload], error) bool) {
-		var (
-			none    umbel.Result[umbel.Payload]
-			yielded = yieldedOrdinals{ordered: cfg.ordered}
-			rewinds int
-			most    int64 = -1 // how many there are now, once that is known
-		)
 		if err := h.check("results"); err != nil {
-			yield(none, err)
+			yield(umbel.Result[umbel.Payload]{}, err)
 			return
 		}
-		req := umbel.ResultsRequest{
-			Namespace: h.c.namespace, WorkflowID: h.id, RunID: runID,
-			Cursor: cfg.from, Ordered: cfg.ordered, Status: cfg.status, WithInputs: cfg.withInputs,
-		}
-		if !cfg.present {
-			req.Wait = umbel.MaxPollWait
-		}
-		for {
-			asked := time.Now()
-			page, err := call(ctx, h.c, "results", h.id, func(ctx context.Context) (umbel.ResultsReply, error) {
-				return h.c.engine.Results(ctx, req)
-			})
-			if errors.Is(err, umbel.ErrCursorLost) && req.Cursor != "" && rewinds < maxRewinds {
-				req.Cursor = ""
-				rewinds++
-				continue
+		r := newResultReader(h, runID, cfg)
+		for !r.over {
+			page, err := r.next(ctx)
+			for _, res := range page {
+				if !yield(res, nil) {
+					return
+				}
 			}
 			if err != nil {
-				yield(none, err)
-				return
-			}
-			h.saw(page.RunID)
-			for _, res := range page.Results {
-				if res.Ordinal < 0 || res.Ordinal > umbel.MaxOrdinal {
-					yield(none, h.broken("results", "the server returned ordinal "+strconv.FormatInt(res.Ordinal, 10)))
-					return
-				}
-				if yielded.add(res.Ordinal) && !yield(res, nil) {
-					return
-				}
-			}
-			if page.Done {
-				return
-			}
-			stays := page.Next == req.Cursor
-			req.RunID, req.Cursor = page.RunID, page.Next
-			switch {
-			case cfg.present && most < 0:
-				if most, err = h.present(ctx, page.RunID, cfg.status); err != nil {
-					yield(none, err)
-					return
-				}
-			case stays && !cfg.present:
-				pace(ctx, asked)
-			}
-			if cfg.present && (stays || yielded.n >= most) {
+				yield(umbel.Result[umbel.Payload]{}, err)
 				return
 			}
 		}
 	}
-}
-
-// present is how many results of a status there are. A reader of a busy run that wants no more ends by it: a page
-// that brings nothing may never come.
-func (h *handle) present(ctx context.Context, runID umbel.RunID, status umbel.Status) (int64, error) {
-	d, err := h.describe(ctx, "results", runID, 0)
-	if err != nil {
-		return 0, err
-	}
-	switch status {
-	case umbel.StatusCompleted:
-		return d.Counts.Completed, nil
-	case umbel.StatusFailed:
-		return d.Counts.Failed, nil
-	case umbel.StatusCancelled:
-		return d.Counts.Cancelled, nil
-	default:
-		return d.Counts.Resolved(), nil
-	}
-}
-
-// yieldedOrdinals knows what one iteration has yielded.
-type yieldedOrdinals struct {
-	ordered bool
-	n       int64
-	last    int64      // ordered: the last one
-	set     ordinalSet // else: all
-}
-
-// add reports whether an ordinal is to be yielded: it is new, and where they are ordered it is not passed.
-func (y *yieldedOrdinals) add(o int64) bool {
-	if y.ordered && y.n > 0 && o <= y.last || !y.ordered && !y.set.add(o) {
-		return false
-	}
-	y.n++
-	y.last = o
-	return true
 }
