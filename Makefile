@@ -63,8 +63,8 @@ fmt: ## Format the Go files
 	$(LINT) fmt
 
 .PHONY: bench
-bench: redis ## Run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: redis ## Run the benchmarks; test/bench prints Umbel beside a bare queue
+	$(GO) test -run '^$$' -bench . -benchmem -timeout=30m ./...
 
 .PHONY: redis
 redis: ## See to it that there is a redis-server, or say how to get one
