@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,52 +49,79 @@ func (f figures) add(contestant, metric string, v float64) {
 	f[contestant][metric] = append(f[contestant][metric], v)
 }
 
-// contest lets the contestants take turns.
+// contest lets the contestants take turns, each on an empty Redis: one turn with rows that run, one with rows that stay.
 func contest(tb testing.TB, s scale) figures {
 	tb.Helper()
 	r := testredis.Real(tb, testredis.AppendOnly("everysec"))
 	f := figures{}
 	for range s.rounds {
 		for _, name := range contestants {
-			turn(tb, r, s, f, name)
+			running(tb, r, s, f, name)
+			wipe(tb, r)
+		}
+		for _, name := range contestants {
+			resting(tb, r, s, f, name)
 			wipe(tb, r)
 		}
 	}
 	return f
 }
 
-// turn measures one contestant on an empty Redis.
-func turn(tb testing.TB, r *testredis.Redis, s scale, f figures, name string) {
+// side is a contestant in its turn.
+type side struct {
+	role, url string     // of the process that measures
+	others    []*process // that it needs
+}
+
+func open(tb testing.TB, r *testredis.Redis, name string) side {
 	tb.Helper()
-	role, url := name, r.URL
-	var others []*process
-	if name == network {
-		server := launch(tb, "server", r.URL)
-		defer server.end(tb)
-		url = server.line(tb)
-		worker := launch(tb, "worker", url)
-		defer worker.end(tb)
-		others = append(others, server, worker)
-		role = "client"
+	if name != network {
+		return side{role: name, url: r.URL}
 	}
-	used := func() (seconds float64) {
-		for _, p := range others {
-			seconds += p.cpu(tb)
-		}
-		return seconds
+	server := launch(tb, "server", r.URL)
+	url := server.line(tb)
+	return side{role: "client", url: url, others: []*process{server, launch(tb, "worker", url)}}
+}
+
+// close ends the processes, the server after those that use it.
+func (c side) close(tb testing.TB) {
+	tb.Helper()
+	for _, p := range slices.Backward(c.others) {
+		p.end(tb)
 	}
-	redis, before := r.CPU(tb), used()
-	run := measure(tb, role, url, "run", s.rows)
+}
+
+// cpu is the seconds of processor time that the other processes have used.
+func (c side) cpu(tb testing.TB) (seconds float64) {
+	tb.Helper()
+	for _, p := range c.others {
+		seconds += p.cpu(tb)
+	}
+	return seconds
+}
+
+func running(tb testing.TB, r *testredis.Redis, s scale, f figures, name string) {
+	tb.Helper()
+	c := open(tb, r, name)
+	defer c.close(tb)
+	redis, others := r.CPU(tb), c.cpu(tb)
+	run := measure(tb, c.role, c.url, "run", s.rows)
 	f.add(name, rowsPerSecond, float64(s.rows)/run.Seconds)
 	f.add(name, redisPerRow, float64((r.CPU(tb)-redis).Nanoseconds())/1e3/float64(s.rows+warm))
-	f.add(name, cpuPerRow, (used()-before+run.CPU)*1e6/float64(s.rows))
+	f.add(name, cpuPerRow, (c.cpu(tb)-others+run.CPU)*1e6/float64(s.rows))
 
-	pace := measure(tb, role, url, "pace", s.paced)
+	pace := measure(tb, c.role, c.url, "pace", s.paced)
 	f.add(name, p50, pace.P50)
 	f.add(name, p99, pace.P99)
+}
 
+func resting(tb testing.TB, r *testredis.Redis, s scale, f figures, name string) {
+	tb.Helper()
+	c := open(tb, r, name)
+	defer c.close(tb)
 	empty := r.UsedMemory(tb)
-	f.add(name, startedPerSecond, float64(s.started)/measure(tb, role, url, "start", s.started).Seconds)
+	start := measure(tb, c.role, c.url, "start", s.started)
+	f.add(name, startedPerSecond, float64(s.started)/start.Seconds)
 	f.add(name, bytesPerRow, float64(r.UsedMemory(tb)-empty)/float64(s.started+warm))
 }
 
