@@ -8,6 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/testredis"
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 // role returns this test binary as another program.
@@ -43,22 +44,22 @@ func TestKillTheStarter(t *testing.T) {
 	const id = "squares: {of} *all* ✿"
 
 	startAndKill(t, redis, id)
-	if c := observe(t, redis, id).counts(t); c != (umbel.Counts{Scheduled: rows, Pending: rows}) {
+	if c := witness.Observe(t, redis, id).Counts(t); c != (umbel.Counts{Scheduled: rows, Pending: rows}) {
 		t.Fatalf("the starter left %+v, want %d rows that wait", c, rows)
 	}
 
-	b := start(t, role("gather", redis.URL, id)) // it waits for what is not yet done
-	w := start(t, role("work", redis.URL, id))
-	b.ended(t)
-	w.kill()
-	c := start(t, role("gather", redis.URL, id)) // it reads what is
-	c.ended(t)
-	for name, p := range map[string]*process{"while it ran": b, "afterwards": c} {
-		if got := p.stdout.String(); got != squares() {
+	b := witness.Start(t, role("gather", redis.URL, id)) // it waits for what is not yet done
+	w := witness.Start(t, role("work", redis.URL, id))
+	b.Ended(t)
+	w.Kill()
+	c := witness.Start(t, role("gather", redis.URL, id)) // it reads what is
+	c.Ended(t)
+	for name, p := range map[string]*witness.Process{"while it ran": b, "afterwards": c} {
+		if got := p.Stdout.String(); got != squares() {
 			t.Errorf("gathered %s: %s", name, firstDifference(got, squares()))
 		}
 	}
-	if h := readHistory(t, redis, id, rows); len(h.failures) > 0 {
-		t.Errorf("attempts failed: %v", h.failures)
+	if h := witness.ReadHistory(t, redis, id, rows); len(h.Failures) > 0 {
+		t.Errorf("attempts failed: %v", h.Failures)
 	}
 }

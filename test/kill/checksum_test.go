@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/testredis"
 	"github.com/umbelhq/umbel/outbox"
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 // tree makes n files and returns the lines that checksum must print for them.
@@ -62,26 +63,26 @@ func strikes(random *rand.Rand, files, programs, redises int) []strike {
 func TestKillChecksum(t *testing.T) {
 	t.Parallel()
 	files, programs, redises := 3_000, 2, 1
-	if full() {
+	if witness.Full() {
 		files, programs, redises = 20_000, 5, 3
 	}
-	random := seeded(t)
+	random := witness.Seeded(t)
 	dir, want := tree(t, random, files)
 	redis := testredis.Real(t, testredis.AppendOnly("always"))
-	watch := observe(t, redis, "w")
-	launch := func() *process {
-		return start(t, exec.Command(checksum, "--redis", redis.URL, "--workflow-id", "w", "--lease", "2s", dir))
+	watch := witness.Observe(t, redis, "w")
+	launch := func() *witness.Process {
+		return witness.Start(t, exec.Command(checksum, "--redis", redis.URL, "--workflow-id", "w", "--lease", "2s", dir))
 	}
 
 	program := launch()
 	marked := false // a claim that is known to have reached its worker was killed
 	for _, s := range strikes(random, files, programs, redises) {
 		var held []outbox.Lease
-		before := watch.until(t, program, func(c umbel.Counts) bool {
+		before := watch.Until(t, program, func(c umbel.Counts) bool {
 			if c.Resolved() < s.at || c.Claimed == 0 {
 				return false
 			}
-			held = watch.leases(t, program)
+			held = watch.Leases(t, program)
 			return len(held) > 0 && (s.redis || marked || slices.ContainsFunc(held, isDelivered))
 		})
 		if s.redis {
@@ -89,28 +90,28 @@ func TestKillChecksum(t *testing.T) {
 			t.Logf("killed Redis at %+v, %d claims held", before, len(held))
 			continue
 		}
-		program.kill()
+		program.Kill()
 		marked = true
-		after, left := watch.counts(t), watch.leases(t, program)
+		after, left := watch.Counts(t), watch.Leases(t, program)
 		t.Logf("killed the program at %+v, %d claims held; left %+v, %d claims", before, len(held), after, len(left))
 		if after.Claimed == 0 || len(left) == 0 {
 			t.Errorf("the kill at %+v met no row that the program had claimed", before)
 		}
 		program = launch()
 	}
-	program.ended(t)
-	if got := program.stdout.String(); got != want {
+	program.Ended(t)
+	if got := program.Stdout.String(); got != want {
 		t.Errorf("%d bytes of output differ from the %d that are right:\n%s", len(got), len(want), firstDifference(got, want))
 	}
 
-	h := readHistory(t, redis, "w", int64(files))
-	if h.failures[umbel.FailureLeaseExpired] == 0 {
+	h := witness.ReadHistory(t, redis, "w", int64(files))
+	if h.Failures[umbel.FailureLeaseExpired] == 0 {
 		t.Errorf("no lease expired: the kills met nothing that a worker had")
 	}
-	h.only(t, umbel.FailureLeaseExpired)
+	h.Only(t, umbel.FailureLeaseExpired)
 	again := launch() // a run that is over is printed again
-	again.ended(t)
-	if again.stdout.String() != want {
+	again.Ended(t)
+	if again.Stdout.String() != want {
 		t.Error("a later run prints something else")
 	}
 }

@@ -2,11 +2,9 @@ package kill_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 )
 
@@ -44,21 +42,4 @@ func build(m *testing.M) (int, error) {
 		return 0, fmt.Errorf("build checksum: %w\n%s", err, out)
 	}
 	return m.Run(), nil
-}
-
-// full says whether to take the time that the promise speaks of.
-func full() bool { return os.Getenv("UMBEL_TEST_FULL") != "" }
-
-// seeded returns the random numbers of a test, and says how to get them again.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if given := os.Getenv("UMBEL_TEST_SEED"); given != "" {
-		var err error
-		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("UMBEL_TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }

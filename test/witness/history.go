@@ -1,4 +1,4 @@
-package kill_test
+package witness
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 	"github.com/umbelhq/umbel/server"
 )
 
-// told is what a history says of a run.
-type told struct {
-	failures map[string]int // attempts that failed and were followed by another, by the type of their error
-	attempts int            // the most that one ordinal took
+// Told is what a history says of a run.
+type Told struct {
+	Failures map[string]int // attempts that failed and were followed by another, by the type of their error
+	Attempts int            // the most that one ordinal took
 }
 
 // attempt is a try at an ordinal.
@@ -22,9 +22,9 @@ type attempt struct {
 	number  int
 }
 
-// readHistory reads all of a workflow's history through a server of its own and holds it to the promises: no gap (8),
+// ReadHistory reads all of a workflow's history through a server of its own and holds it to the promises: no gap (8),
 // one terminal per ordinal (6), each attempt that ended after its ActivityStarted (7), one close, at the end (10).
-func readHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n int64) told {
+func ReadHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n int64) Told {
 	t.Helper()
 	engine, err := server.Open(t.Context(), redis.NewClient(t), server.Config{})
 	if err != nil {
@@ -59,13 +59,13 @@ func readHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 	for _, p := range c.problems[:min(len(c.problems), 20)] {
 		t.Error(p)
 	}
-	t.Logf("history: %d events, failed attempts %v, at most %d attempts", c.seq, c.failures, c.attempts)
-	return c.told
+	t.Logf("history: %d events, failed attempts %v, at most %d attempts", c.seq, c.Failures, c.Attempts)
+	return c.Told
 }
 
 // checker reads a history event by event.
 type checker struct {
-	told
+	Told
 	problems       []string
 	seq            int64
 	last           umbel.EventType
@@ -77,7 +77,7 @@ type checker struct {
 func newChecker() *checker {
 	return &checker{
 		started: map[attempt]bool{}, ended: map[attempt]bool{}, terminal: map[int64]umbel.EventType{},
-		scheduled: map[int64]bool{}, told: told{failures: map[string]int{}},
+		scheduled: map[int64]bool{}, Told: Told{Failures: map[string]int{}},
 	}
 }
 
@@ -100,7 +100,7 @@ func (c *checker) event(e umbel.Event) {
 		once(c, e, c.scheduled, e.Ordinal)
 	case umbel.ActivityStarted:
 		once(c, e, c.started, try)
-		c.attempts = max(c.attempts, e.Attempt)
+		c.Attempts = max(c.Attempts, e.Attempt)
 		if before := (attempt{e.Ordinal, e.Attempt - 1}); e.Attempt > 1 && !c.ended[before] {
 			c.errorf("event %d: %+v has started, %+v has not ended", e.Seq, try, before)
 		}
@@ -110,7 +110,7 @@ func (c *checker) event(e umbel.Event) {
 			c.errorf("event %d: %+v failed without a failure", e.Seq, try)
 			return
 		}
-		c.failures[e.Failure.Type]++
+		c.Failures[e.Failure.Type]++
 	case umbel.WorkflowStarted, umbel.FanOutDecided, umbel.WorkflowClosed:
 		return
 	}
@@ -146,12 +146,12 @@ func once[K comparable](c *checker, e umbel.Event, seen map[K]bool, k K) {
 	seen[k] = true
 }
 
-// only fails the test if attempts failed for another reason.
-func (h told) only(t *testing.T, kind string) {
+// Only fails the test if attempts failed for another reason.
+func (h Told) Only(t *testing.T, kind string) {
 	t.Helper()
-	for other := range maps.Keys(h.failures) {
+	for other := range maps.Keys(h.Failures) {
 		if other != kind {
-			t.Errorf("%d attempts failed with %s", h.failures[other], other)
+			t.Errorf("%d attempts failed with %s", h.Failures[other], other)
 		}
 	}
 }

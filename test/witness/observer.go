@@ -1,4 +1,4 @@
-package kill_test
+package witness
 
 import (
 	"fmt"
@@ -12,24 +12,25 @@ import (
 	"github.com/umbelhq/umbel/outbox"
 )
 
-// observer reads how a workflow stands. It is no server: nothing lapses because it looks.
-type observer struct {
+// Observer reads how a workflow stands. It is no server: nothing lapses because it looks.
+type Observer struct {
 	redis *testredis.Redis
 	rows  *outbox.Redis
 	id    umbel.WorkflowID
 }
 
-func observe(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID) observer {
+// Observe returns an observer of the workflow of an ID in the default namespace.
+func Observe(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID) Observer {
 	t.Helper()
 	rows, err := outbox.NewRedis(t.Context(), redis.Client, outbox.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return observer{redis: redis, rows: rows, id: id}
+	return Observer{redis: redis, rows: rows, id: id}
 }
 
-// counts returns how the rows stand, zero if the workflow has not been started.
-func (o observer) counts(t *testing.T) umbel.Counts {
+// Counts returns how the rows stand, zero if the workflow has not been started.
+func (o Observer) Counts(t *testing.T) umbel.Counts {
 	t.Helper()
 	run, err := o.rows.Current(t.Context(), umbel.DefaultNamespace, o.id)
 	if err != nil {
@@ -50,8 +51,8 @@ func (o observer) counts(t *testing.T) umbel.Counts {
 	return st.Counts
 }
 
-// leases returns the claims that the worker of p holds, not those that an earlier one has left.
-func (o observer) leases(t *testing.T, p *process) []outbox.Lease {
+// Leases returns the claims that the worker of p holds, not those that an earlier one has left.
+func (o Observer) Leases(t *testing.T, p *Process) []outbox.Lease {
 	t.Helper()
 	shard := o.rows.Shard(umbel.DefaultNamespace, o.id)
 	nonces, err := o.redis.Client.ZRange(t.Context(), shard.Claims(), 0, -1).Result()
@@ -62,28 +63,28 @@ func (o observer) leases(t *testing.T, p *process) []outbox.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := fmt.Sprintf("-%d-", p.cmd.Process.Pid) // as in the identity that a worker gives itself
+	pid := fmt.Sprintf("-%d-", p.Cmd.Process.Pid) // as in the identity that a worker gives itself
 	return slices.DeleteFunc(leases, func(l outbox.Lease) bool { return !strings.Contains(l.Worker, pid) })
 }
 
-// until waits until the rows stand as ready wants them, while p runs, and returns how they stand.
-func (o observer) until(t *testing.T, p *process, ready func(umbel.Counts) bool) umbel.Counts {
+// Until waits until the rows stand as ready wants them, while p runs, and returns how they stand.
+func (o Observer) Until(t *testing.T, p *Process, ready func(umbel.Counts) bool) umbel.Counts {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(Patience)
 	defer late.Stop()
 	for {
-		if c := o.counts(t); ready(c) {
+		if c := o.Counts(t); ready(c) {
 			return c
 		}
 		select {
 		case <-again.C:
-		case <-p.gone:
+		case <-p.Gone:
 			t.Fatalf("the program has ended (%v) where it should be killed, at %+v; it said\n%s",
-				p.err, o.counts(t), tail(p.stderr.String()))
+				p.Err, o.Counts(t), Tail(p.Stderr.String()))
 		case <-late.C:
-			t.Fatalf("stuck at %+v; the program said\n%s", o.counts(t), tail(p.stderr.String()))
+			t.Fatalf("stuck at %+v; the program said\n%s", o.Counts(t), Tail(p.Stderr.String()))
 		}
 	}
 }

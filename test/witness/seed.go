@@ -1,0 +1,25 @@
+package witness
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Full says whether to take the time that the promise speaks of.
+func Full() bool { return os.Getenv("UMBEL_TEST_FULL") != "" }
+
+// Seeded returns the random numbers of a test, and says how to get them again.
+func Seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if given := os.Getenv("UMBEL_TEST_SEED"); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("UMBEL_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
