@@ -38,6 +38,7 @@ var layers = map[string][]string{
 	"server":              {".", "api", "history", "internal/keys", "internal/lifecycle", "internal/lua", "internal/wire", "outbox"},
 	"worker":              {".", "internal/attempt", "internal/lifecycle"},
 	"client":              {".", "internal/lifecycle", "internal/remote"},
+	"internal/memnet":     {},
 	"internal/memredis":   {},
 	"internal/process":    {},
 	"internal/localredis": {"internal/process"},
