@@ -20,7 +20,7 @@ func (h *Redis) Cancel(ctx context.Context, run *outbox.Run, reason string) (int
 	for {
 		r, err := h.scripts.Cancel(ctx, lua.Cancel{
 			RunKeys: h.outbox.RunKeys(run), Ready: run.Shard.Ready(), Backlog: run.Shard.Backlog(),
-			Routes: h.outbox.RouteKeys(run), ID: string(run.ID), Requested: requested, Closing: closings.Cancelled,
+			Runs: run.Shard.Runs(run.Namespace), Routes: h.outbox.RouteKeys(run), ID: string(run.ID), Requested: requested, Closing: closings.Cancelled,
 			Wake: h.outbox.Wake(run.Shard.Index), MaxSeq: MaxSeq,
 		})
 		if err != nil {

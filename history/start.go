@@ -114,7 +114,7 @@ func (h *Redis) commitCall(s Start, st outbox.Staging, names []string, sum strin
 	}
 	return lua.Commit{
 		Run: run.Record(), Inputs: run.Inputs(), Workflow: wf.Record, History: wf.History,
-		Ready: sh.Ready(), Backlog: sh.Backlog(), Routes: h.outbox.StagedRoutes(st, names),
+		Ready: sh.Ready(), Backlog: sh.Backlog(), Runs: sh.Runs(s.Namespace), Routes: h.outbox.StagedRoutes(st, names),
 		ID: string(s.ID), Namespace: s.Namespace, WorkflowID: string(s.WorkflowID), Rows: s.Scheduled,
 		Digest: s.Digest[:], Types: types, Started: started, ClosedEmpty: closings.Completed,
 		Wake: h.outbox.Wake(sh.Index), MaxSeq: MaxSeq, Sum: sum,

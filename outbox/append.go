@@ -107,18 +107,34 @@ func (o *Redis) appendRows(ctx context.Context, namespace string, id umbel.Workf
 	}
 }
 
-// Rows returns how many rows a run has, 0 if there is no such run.
+// Rows returns how many rows a run has, 0 if there is no such run. It is ErrConflict if the run is another workflow's.
 func (o *Redis) Rows(ctx context.Context, namespace string, id umbel.WorkflowID, run umbel.RunID) (int64, error) {
 	key := o.Shard(namespace, id).Run(string(RunOr(namespace, id, run))).Record()
-	var n int64
+	var vals []any
 	err := o.scripts.Retry(ctx, func() (err error) {
-		n, err = o.rdb.HGet(ctx, key, "n").Int64()
-		if errors.Is(err, redis.Nil) {
-			return nil
-		}
+		vals, err = o.rdb.HMGet(ctx, key, "n", "ns", "wf").Result()
 		return err
 	})
-	return n, o.fail("read run", err)
+	if err != nil || vals[0] == nil {
+		return 0, o.fail("read run", err)
+	}
+	text := func(i int) string { s, _ := vals[i].(string); return s }
+	if text(1) != namespace || text(2) != string(id) {
+		return 0, runTaken("read run", id, run)
+	}
+	n, err := strconv.ParseInt(text(0), 10, 64)
+	if err != nil {
+		return 0, o.broken("read run", id, run, fmt.Errorf("field n is %q", text(0)))
+	}
+	return n, nil
+}
+
+// runTaken is the error for a run ID that another workflow has given: its rows would become that one's.
+func runTaken(op string, id umbel.WorkflowID, run umbel.RunID) error {
+	return &umbel.Error{
+		Code: umbel.CodeConflict, Op: op, WorkflowID: id, RunID: run, NotApplied: true,
+		Reason: "the run ID is another workflow's: choose one that no other has, or none",
+	}
 }
 
 // Dispatch is rows that are added at the end of a run which is written from outside.
@@ -150,7 +166,7 @@ func (o *Redis) Dispatch(ctx context.Context, d Dispatch) (int64, error) {
 	staged, run, wf := sh.Run(string(st.ID)), sh.Run(string(id)), sh.Workflow(d.Namespace, string(d.WorkflowID))
 	p := lua.Dispatch{
 		Staged: staged.Record(), StagedInputs: staged.Inputs(), Run: run.Record(), Inputs: run.Inputs(),
-		Workflow: wf.Record, History: wf.History, Ready: sh.Ready(), Backlog: sh.Backlog(),
+		Workflow: wf.Record, History: wf.History, Ready: sh.Ready(), Backlog: sh.Backlog(), Runs: sh.Runs(d.Namespace),
 		ID: string(id), Namespace: d.Namespace, WorkflowID: string(d.WorkflowID), Base: d.Base, Count: len(d.Rows),
 		Fence: d.Fence, Events: d.Events, Wake: o.Wake(sh.Index), MaxSeq: maxSequence,
 		MaxBytes: umbel.MaxRunInputBytes,
@@ -241,6 +257,8 @@ func (d Dispatch) outcome(r lua.DispatchReply) error {
 		e.Code, e.Reason = umbel.CodeConflict, fmt.Sprintf("the run has %d rows, not %d", r.Number, d.Base)
 	case "run":
 		e.Code, e.RunID, e.Reason = umbel.CodeConflict, umbel.RunID(r.Text), "the workflow's current run is another"
+	case "taken":
+		return runTaken("dispatch", d.WorkflowID, d.RunID)
 	case "closed":
 		e.Code, e.Reason = umbel.CodeConflict, "the run takes no rows any more: it is "+r.Text+" or served by a server"
 	case "limit":

@@ -45,3 +45,24 @@ func TestAppendBoundsTheBytesOfARun(t *testing.T) {
 		}
 	})
 }
+
+// Two workflows may not share a run: on one shard their rows would become one another's.
+func TestAppendToAnothersRun(t *testing.T) {
+	t.Parallel()
+	store, keys := openRedis(t, testredis.Mini(t))
+	row := func(namespace string, id umbel.WorkflowID) outbox.Row {
+		return outbox.Row{Namespace: namespace, WorkflowID: id, RunID: "r", ActivityType: "act"}
+	}
+	if err := store.Append(t.Context(), []outbox.Row{row("", "w")}); err != nil {
+		t.Fatal(err)
+	}
+	before := keys.Dump(t)
+	for _, r := range []outbox.Row{row("", "other"), row("other", "w")} {
+		if err := store.Append(t.Context(), []outbox.Row{r}); !errors.Is(err, umbel.ErrConflict) || !umbel.SafeToRetry(err) {
+			t.Errorf("%q in %q: %v", r.WorkflowID, r.Namespace, err)
+		}
+	}
+	if after := keys.Dump(t); after != before {
+		t.Errorf("something was written:\n%s\nwas\n%s", after, before)
+	}
+}

@@ -16,7 +16,7 @@ import (
 )
 
 // Format is the version of what this binary writes to Redis. It refuses a newer one.
-const Format = 1
+const Format = 2
 
 // DefaultShards is the number of shards that an installation gets at its first start.
 const DefaultShards = 16

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,10 @@ func (r *Run) Policy(activityType string) umbel.TypePolicy {
 		return p
 	}
 	return umbel.TypePolicy{Type: activityType}
+}
+
+func (r *Run) hasType(activityType string) bool {
+	return slices.ContainsFunc(r.Routes, func(k keys.Route) bool { return k.Type == activityType })
 }
 
 func (r *Run) routeKeys() []lua.RouteKeys { return routeKeys(r.Shard, r.Keys, r.Names) }
@@ -112,7 +117,7 @@ func (c *cache) drop(id umbel.RunID) {
 	delete(c.runs, id)
 }
 
-var runFields = []string{"ns", "wf", "k", "type", "keyed", "auto", "routes", "nroutes", "types"}
+var runFields = []string{"ns", "wf", "k", "type", "keyed", "auto", "routes", "types"}
 
 // Run returns a run of a shard, or nil if there is none.
 func (o *Redis) Run(ctx context.Context, shard int, id umbel.RunID) (*Run, error) {
@@ -133,8 +138,7 @@ func (o *Redis) Reload(ctx context.Context, run *Run) (*Run, error) {
 
 // reload reads a run past the cache.
 func (o *Redis) reload(ctx context.Context, shard int, id umbel.RunID) (*Run, error) {
-	sh := o.space.Shard(shard)
-	k := sh.Run(string(id))
+	k := o.space.Shard(shard).Run(string(id))
 	var vals []any
 	err := o.scripts.Retry(ctx, func() (err error) {
 		vals, err = o.rdb.HMGet(ctx, k.Record(), runFields...).Result()
@@ -143,28 +147,39 @@ func (o *Redis) reload(ctx context.Context, shard int, id umbel.RunID) (*Run, er
 	if err != nil {
 		return nil, o.fail("read run", err)
 	}
-	text := func(i int) string { s, _ := vals[i].(string); return s }
 	if vals[0] == nil { // absent, or staged only
 		o.runs.drop(id)
 		return nil, nil //nolint:nilnil // documented: no run is no error
 	}
-	r := &Run{
-		ID: id, Namespace: text(0), WorkflowID: umbel.WorkflowID(text(1)), Shard: sh, Keys: k,
-		ContentType: text(3), Keyed: text(4) != "", Served: text(5) == "1",
+	fields := make(map[string]string, len(vals))
+	for i, name := range runFields {
+		fields[name], _ = vals[i].(string)
 	}
-	if r.ChunkRows, err = strconv.ParseInt(text(2), 10, 64); err != nil || r.ChunkRows < 1 {
+	r, err := o.parseRun(shard, id, fields)
+	if err == nil && r.Served {
+		o.runs.put(r)
+	}
+	return r, err
+}
+
+// parseRun reads a run's record, or the part of it that does not change.
+func (o *Redis) parseRun(shard int, id umbel.RunID, fields map[string]string) (*Run, error) {
+	sh := o.space.Shard(shard)
+	r := &Run{
+		ID: id, Namespace: fields["ns"], WorkflowID: umbel.WorkflowID(fields["wf"]), Shard: sh, Keys: sh.Run(string(id)),
+		ContentType: fields["type"], Keyed: fields["keyed"] != "", Served: fields["auto"] == "1",
+	}
+	var err error
+	if r.ChunkRows, err = strconv.ParseInt(fields["k"], 10, 64); err != nil || r.ChunkRows < 1 {
 		r.ChunkRows = 1 // a run without rows has no chunks
 	}
-	if r.Routes, r.Names, err = parseRoutes(text(6)); err != nil {
+	if r.Routes, r.Names, err = parseRoutes(fields["routes"]); err != nil {
 		return nil, o.broken("read run", r.WorkflowID, id, err)
 	}
-	if t := text(8); t != "" {
+	if t := fields["types"]; t != "" {
 		if r.Types, err = parseTypes(t); err != nil {
 			return nil, o.broken("read run", r.WorkflowID, id, err)
 		}
-	}
-	if r.Served {
-		o.runs.put(r)
 	}
 	return r, nil
 }

@@ -30,7 +30,7 @@ func (o *Redis) settleCall(s Settlement) lua.Call {
 	}
 	return lua.Settle{
 		RunKeys: o.RunKeys(s.Run),
-		Claims:  sh.Claims(), Leases: sh.Leases(), Ready: sh.Ready(), Backlog: sh.Backlog(),
+		Claims:  sh.Claims(), Leases: sh.Leases(), Ready: sh.Ready(), Backlog: sh.Backlog(), Runs: sh.Runs(s.Run.Namespace),
 		Routes: s.Run.routeKeys(), ID: string(s.Run.ID), Lapse: s.Lapse, Fence: s.Fence, Closings: s.Closings,
 		Wake: o.Wake(sh.Index), MaxSeq: maxSequence, Groups: s.Groups,
 	}.Call()

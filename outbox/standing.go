@@ -34,6 +34,12 @@ func (o *Redis) Standing(ctx context.Context, run *Run) (Standing, error) {
 		o.runs.drop(run.ID)
 		return Standing{}, &umbel.Error{Code: umbel.CodeNotFound, Op: "read run", WorkflowID: run.WorkflowID, RunID: run.ID, NotApplied: true}
 	}
+	return o.parseStanding(run, m)
+}
+
+// parseStanding reads the part of a run's record that changes.
+func (o *Redis) parseStanding(run *Run, m map[string]string) (Standing, error) {
+	var err error
 	num := func(field string) int64 {
 		if m[field] == "" {
 			return 0

@@ -99,8 +99,3 @@ func (s *Server) readHistory(ctx context.Context, r umbel.HistoryRequest) (umbel
 	})
 	return reply, named("history", r.WorkflowID, err)
 }
-
-// List implements umbel.Operator.
-func (s *Server) List(_ context.Context, _ umbel.ListRequest) (umbel.ListReply, error) {
-	return umbel.ListReply{}, &umbel.Error{Code: umbel.CodeUnsupported, Op: "list", Reason: "is being built", NotApplied: true}
-}

@@ -78,7 +78,7 @@ func recorderIsFenced(s *suite) {
 	old := s.open(wf)
 	s.ok(old.Dispatch(s.Context(), items(3)...))
 	r := s.open(wf)
-	other := s.open(history.Workflow{Namespace: "n", ID: wf.ID, RunID: wf.RunID}) // another workflow's Recorder fences nobody
+	other := s.open(history.Workflow{Namespace: "n", ID: wf.ID, RunID: "run2"}) // another workflow's Recorder fences nobody
 	s.unchanged("a fenced Recorder", wf, func() {
 		for range 2 {
 			s.refused("append", old.Append(s.Context(), started(0, 2)), umbel.ErrFenced)

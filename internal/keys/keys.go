@@ -1,6 +1,6 @@
 // Package keys names everything that Umbel keeps in Redis. No other package builds a key.
 //
-// P is the prefix, T the tag of the shard in braces, R a run's ID, W the namespace and workflow ID.
+// P is the prefix, T the tag of the shard in braces, R a run's ID, N the namespace, W the namespace and workflow ID.
 //
 //	P:{T}:meta         hash    format, shards, lease; in shard 0 only
 //	P:{T}:ready        zset    routes that have due or future rows, by the instant to look at them
@@ -9,6 +9,7 @@
 //	P:{T}:claims       zset    claims by the deadline of their lease
 //	P:{T}:leases       hash    a record and the number of rows left of each claim
 //	P:{T}:sweep        hash    when the shard was swept, and its last gap
+//	P:{T}:runs:N       zset    runs of a namespace by status and start, see [Shard.Runs]
 //	P:{T}:wf:W         hash    current run, head of the history, write token
 //	P:{T}:history:W    stream  the history, many events an entry
 //	P:{T}:run:R        hash    what a run is and its counts
@@ -86,6 +87,11 @@ func (s Shard) Sweep() string   { return s.prefix + "sweep" }
 
 // Route names the set of runs that wait on a route.
 func (s Shard) Route(route string) string { return s.prefix + "route:" + route }
+
+// Runs names the list of a namespace's runs. A member is a letter that says which list it is in (a of all runs, r of running,
+// c of completed, f of failed, x of cancelled ones), the start in ms in fifteen digits, and the run's ID. Its score is 0, so that
+// members come in the order of their bytes. Each run is there twice: among all, and by its status.
+func (s Shard) Runs(namespace string) string { return s.prefix + "runs:" + Escape(namespace) }
 
 // Workflow names a workflow's keys.
 type Workflow struct {

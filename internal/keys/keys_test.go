@@ -110,6 +110,7 @@ func TestKeysDiffer(t *testing.T) {
 	}
 	for _, a := range awkward {
 		add("route "+a, sh.Route(Route{Namespace: "n", TaskQueue: a, Type: "t", Priority: 3}.String()))
+		add("runs of "+a, sh.Runs(a))
 		for name, key := range strs(sh.Run("run" + a)) {
 			add("run "+a+" "+name, key)
 		}

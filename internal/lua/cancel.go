@@ -13,8 +13,8 @@ var cancel = newScript("cancel", cancelSource)
 // Cancel cancels what is open of a run.
 type Cancel struct {
 	RunKeys
-	Ready, Backlog string
-	Routes         []RouteKeys
+	Ready, Backlog, Runs string
+	Routes               []RouteKeys
 
 	ID        string
 	Requested []byte // the event
@@ -34,8 +34,8 @@ type CancelReply struct {
 
 // Cancel runs the script.
 func (s *Scripts) Cancel(ctx context.Context, p Cancel) (CancelReply, error) {
-	keys := append(make([]string, 0, 8+2*len(p.Routes)),
-		p.Run, p.Workflow, p.History, p.Rows, p.Resolved, p.Rest, p.Ready, p.Backlog)
+	keys := append(make([]string, 0, 9+2*len(p.Routes)),
+		p.Run, p.Workflow, p.History, p.Rows, p.Resolved, p.Rest, p.Ready, p.Backlog, p.Runs)
 	args := append(make([]any, 0, 6+len(p.Routes)), p.ID, p.Requested, p.Closing, p.Wake.Channel, p.Wake.Shard, p.MaxSeq)
 	for _, r := range p.Routes {
 		keys = append(keys, r.Due, r.Set)

@@ -8,6 +8,7 @@
 -- KEYS[6]    rest      bitmap  write       the ordinals that were open
 -- KEYS[7]    ready     zset    write
 -- KEYS[8]    backlog   hash    write
+-- KEYS[9]    runs      zset    write       the run is listed as cancelled
 -- KEYS[at+1] due       zset    delete      of each route
 -- KEYS[at+2] route     zset    write       of each route
 -- ARGV[1] id      the run's ID
@@ -24,7 +25,7 @@
 --   closed  {'closed', status}
 --   routes  {'routes', nroutes}   the caller's table of routes is old
 --   full    {'full', head}        the history can count no further
-local run = redis.call('HMGET', KEYS[1], 'status', 'n', 'completed', 'failed', 'cancelled', 'nroutes')
+local run = redis.call('HMGET', KEYS[1], 'status', 'n', 'completed', 'failed', 'cancelled', 'nroutes', 'started')
 if not run[1] or run[1] == 'staging' then return {'absent'} end
 if run[1] ~= 'running' then return {'closed', run[1]} end
 local routes, n = #ARGV - 6, tonumber(run[2])
@@ -35,7 +36,7 @@ local head = tonumber(redis.call('HGET', KEYS[2], 'head') or '0')
 if head + open + 3 > tonumber(ARGV[6]) then return {'full', head} end
 -- WRITES
 for r = 0, routes - 1 do
-  local at = 8 + 2 * r
+  local at = 9 + 2 * r
   redis.call('ZREM', KEYS[at+2], ARGV[1])
   redis.call('UNLINK', KEYS[at+1])
   count_pending(KEYS[8], ARGV[r+7], 0 - tonumber(redis.call('HGET', KEYS[1], 'p' .. r) or '0'))
@@ -55,6 +56,9 @@ if open > 0 then
   redis.call('BITOP', 'OR', KEYS[5], KEYS[5], KEYS[6])
 end
 redis.call('HSET', KEYS[1], 'status', 'cancelled', 'cancelled', cancelled + open, 'closed', now, 'holes', 0)
+local place = listed(run[7], ARGV[1])
+redis.call('ZREM', KEYS[9], 'r' .. place)
+redis.call('ZADD', KEYS[9], 0, 'x' .. place)
 redis.call('XADD', KEYS[3], string.format('%.0f-1', head + 1), 'e', ARGV[2], 't', now)
 head = head + 1
 if open > 0 then

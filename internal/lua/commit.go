@@ -23,8 +23,8 @@ type Wake struct {
 
 // Commit makes what is staged a run.
 type Commit struct {
-	Run, Inputs, Workflow, History, Ready, Backlog string
-	Routes                                         []RouteKeys
+	Run, Inputs, Workflow, History, Ready, Backlog, Runs string
+	Routes                                               []RouteKeys
 
 	ID          string
 	Namespace   string
@@ -41,7 +41,8 @@ type Commit struct {
 
 // Call returns the script's call.
 func (p Commit) Call() Call {
-	keys := append(make([]string, 0, 6+2*len(p.Routes)), p.Run, p.Inputs, p.Workflow, p.History, p.Ready, p.Backlog)
+	keys := append(make([]string, 0, 7+2*len(p.Routes)),
+		p.Run, p.Inputs, p.Workflow, p.History, p.Ready, p.Backlog, p.Runs)
 	args := append(make([]any, 0, 12+len(p.Routes)), p.ID, p.Namespace, p.WorkflowID, p.Rows, p.Digest, p.Types, p.Started,
 		p.ClosedEmpty, p.Wake.Channel, p.Wake.Shard, p.MaxSeq, p.Sum)
 	for _, r := range p.Routes {

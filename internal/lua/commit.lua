@@ -6,6 +6,7 @@
 -- KEYS[4]    history  stream  append
 -- KEYS[5]    ready    zset    write
 -- KEYS[6]    backlog  hash    write
+-- KEYS[7]    runs     zset    write       the run is listed
 -- KEYS[at+1] due      zset    persist     of each route
 -- KEYS[at+2] route    zset    write       of each route
 -- ARGV[1]  id       the run's ID
@@ -43,7 +44,7 @@ local head = tonumber(wf[2] or '0')
 if head + 2 * n + 3 > tonumber(ARGV[11]) then return {'full', head} end
 if n > 0 and redis.call('EXISTS', KEYS[2]) == 0 then return {'lost', 0} end
 for r = 0, routes - 1 do
-  local at = 6 + 2 * r
+  local at = 7 + 2 * r
   if redis.call('EXISTS', KEYS[at+1]) == 0 then return {'lost', 0} end
 end
 -- WRITES
@@ -64,9 +65,11 @@ else
   redis.call('HSET', KEYS[1], 'closed', now)
 end
 redis.call('HSET', KEYS[3], 'run', ARGV[1], 'head', string.format('%.0f', head), 'digest', ARGV[5], 'n', n)
+local place = listed(now, ARGV[1])
+redis.call('ZADD', KEYS[7], 0, 'a' .. place, 0, (n == 0 and 'c' or 'r') .. place)
 local wake = {}
 for r = 0, routes - 1 do
-  local at = 6 + 2 * r
+  local at = 7 + 2 * r
   local route = ARGV[r+13]
   redis.call('PERSIST', KEYS[at+1])
   count_pending(KEYS[6], route, redis.call('HGET', KEYS[1], 'p' .. r))

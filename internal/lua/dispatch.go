@@ -32,8 +32,8 @@ func (f Fence) args() (token, head any) {
 
 // Dispatch adds what is staged to a run that is written from outside.
 type Dispatch struct {
-	Staged, StagedInputs, Run, Inputs, Workflow, History, Ready, Backlog string
-	Routes                                                               []DispatchRoute
+	Staged, StagedInputs, Run, Inputs, Workflow, History, Ready, Backlog, Runs string
+	Routes                                                                     []DispatchRoute
 
 	ID         string
 	Namespace  string
@@ -49,15 +49,15 @@ type Dispatch struct {
 
 // DispatchReply says what became of it.
 type DispatchReply struct {
-	Outcome string // ok, fenced, conflict, moved, run, closed, lost, full, limit
+	Outcome string // ok, fenced, conflict, moved, run, taken, closed, lost, full, limit
 	Number  int64  // ok, conflict, full: the head; moved: the run's n; lost: the next ordinal; limit: bytes
 	Text    string // run: the current run; closed: its status
 }
 
 // Dispatch runs the script.
 func (s *Scripts) Dispatch(ctx context.Context, p Dispatch) (DispatchReply, error) {
-	keys := append(make([]string, 0, 8+3*len(p.Routes)),
-		p.Staged, p.StagedInputs, p.Run, p.Inputs, p.Workflow, p.History, p.Ready, p.Backlog)
+	keys := append(make([]string, 0, 9+3*len(p.Routes)),
+		p.Staged, p.StagedInputs, p.Run, p.Inputs, p.Workflow, p.History, p.Ready, p.Backlog, p.Runs)
 	token, head := p.Fence.args()
 	events := 0
 	if p.Events {
@@ -79,7 +79,7 @@ func (s *Scripts) Dispatch(ctx context.Context, p Dispatch) (DispatchReply, erro
 		out.Number = v.int()
 	case "run", "closed":
 		out.Text = v.string()
-	case "fenced":
+	case "fenced", "taken":
 	default:
 		return out, r.unexpected()
 	}

@@ -8,6 +8,7 @@
 -- KEYS[6]    history  stream  append
 -- KEYS[7]    ready    zset    write
 -- KEYS[8]    backlog  hash    write
+-- KEYS[9]    runs     zset    write        a run that this opens is listed
 -- KEYS[at+1] sdue     zset    read+delete  of each route, as staged
 -- KEYS[at+2] due      zset    write        of each route
 -- KEYS[at+3] route    zset    write        of each route
@@ -31,18 +32,20 @@
 --   conflict  {'conflict', head}    the head is another
 --   moved     {'moved', n}          the run has another n
 --   run       {'run', id}           the workflow's current run is another
+--   taken     {'taken'}             the run is another workflow's
 --   closed    {'closed', status}    the run takes no rows any more
 --   lost      {'lost', next}        what was staged has expired (or a part of it was evicted)
 --   full      {'full', head}        the history can count no further
 --   limit     {'limit', bytes}      the inputs would be larger than a run's may be
 local base, count, routes = tonumber(ARGV[4]), tonumber(ARGV[5]), #ARGV - 12
-local run = redis.call('HMGET', KEYS[3], 'status', 'n', 'auto', 'from', 'upto', 'bytes')
+local run = redis.call('HMGET', KEYS[3], 'status', 'n', 'auto', 'from', 'upto', 'bytes', 'ns', 'wf')
 if run[4] == KEYS[1] then return {'ok', tonumber(run[5])} end
 local wf = redis.call('HMGET', KEYS[5], 'run', 'head', 'token')
 local head = tonumber(wf[2] or '0')
 if ARGV[6] ~= '' and ARGV[6] ~= wf[3] then return {'fenced'} end
 if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= head then return {'conflict', head} end
 if wf[1] and wf[1] ~= ARGV[1] then return {'run', wf[1]} end
+if run[1] and (run[7] ~= ARGV[2] or run[8] ~= ARGV[3]) then return {'taken'} end
 if run[1] and (run[1] ~= 'running' or run[3] == '1') then return {'closed', run[1]} end
 local n = tonumber(run[2] or '0')
 if n ~= base then return {'moved', n} end
@@ -56,7 +59,7 @@ if head + events > tonumber(ARGV[11]) then return {'full', head} end
 local bytes = tonumber(run[6] or '0') + tonumber(s[7])
 if bytes > tonumber(ARGV[12]) then return {'limit', bytes} end
 for r = 0, routes - 1 do
-  local at = 8 + 3 * r
+  local at = 9 + 3 * r
   if redis.call('HEXISTS', KEYS[1], 'p' .. r) ~= redis.call('EXISTS', KEYS[at+1]) then return {'lost', 0} end
 end
 -- WRITES
@@ -65,7 +68,11 @@ redis.call('HSET', KEYS[3], 'status', 'running', 'ns', ARGV[2], 'wf', ARGV[3], '
 redis.call('HINCRBY', KEYS[3], 'bytes', s[7])
 if s[8] then redis.call('HSET', KEYS[3], 'large', 1) end
 if s[9] then redis.call('HSET', KEYS[3], 'keyed', 1) end
-if not run[1] then redis.call('HSET', KEYS[3], 'auto', 0, 'started', now) end
+if not run[1] then
+  redis.call('HSET', KEYS[3], 'auto', 0, 'started', now)
+  local place = listed(now, ARGV[1])
+  redis.call('ZADD', KEYS[9], 0, 'a' .. place, 0, 'r' .. place)
+end
 if events > 0 then
   redis.call('XADD', KEYS[6], string.format('%.0f-%.0f', head + 1, events), 'd', base .. ' ' .. count .. ' ' .. ARGV[1],
     't', now)
@@ -93,7 +100,7 @@ else
 end
 local wake = {}
 for r = 0, routes - 1 do
-  local at = 8 + 3 * r
+  local at = 9 + 3 * r
   local route, added = ARGV[r+13], redis.call('HGET', KEYS[1], 'p' .. r)
   if added then
     redis.call('HINCRBY', KEYS[3], 'p' .. r, added)

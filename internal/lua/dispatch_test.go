@@ -274,3 +274,31 @@ func TestDispatchBoundsTheBytesOfARun(t *testing.T) {
 		}
 	})
 }
+
+// A run's ID that another workflow has given: its rows would become that one's.
+func TestDispatchToAnothersRun(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		f := w.fan(4, "a")
+		s := f.staging()
+		s.stage(rows{n: 2})
+		f.dispatch(s, Fence{})
+		before := f.dumpAll()
+		for _, change := range []func(*Dispatch){
+			func(p *Dispatch) { p.Namespace = "other" },
+			func(p *Dispatch) { p.WorkflowID = "other" },
+		} {
+			s := f.staging()
+			s.stage(rows{n: 1})
+			p := f.dispatchCall(s, Fence{})
+			k := w.shard.Workflow("other", "other")
+			p.Workflow, p.History, p.Runs = k.Record, k.History, w.shard.Runs("other")
+			change(&p)
+			if r := must(w.s.Dispatch(t.Context(), p))(t); r.Outcome != "taken" {
+				t.Errorf("%+v", r)
+			}
+			wantEqual(t, "state", f.dumpAll(), before)
+			wantEqual(t, "the other's", w.dump(k.Record, k.History, w.shard.Runs("other")), map[string]any{})
+		}
+	})
+}

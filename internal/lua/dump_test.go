@@ -41,7 +41,7 @@ func (f *fan) dumpAll() map[string]any {
 	names := []string{
 		k.Record(), k.Inputs(), k.Rows(), k.Resolved(), k.Failed(), k.Cancelled(), k.Rest(), k.Muted(), k.Attempts(),
 		f.wfKeys.Record, f.wfKeys.History,
-		f.shard.Ready(), f.shard.Backlog(), f.shard.Claims(), f.shard.Leases(), f.shard.Sweep(),
+		f.shard.Ready(), f.shard.Backlog(), f.shard.Claims(), f.shard.Leases(), f.shard.Sweep(), f.shard.Runs(namespace),
 	}
 	for i, r := range f.routes {
 		names = append(names, k.Due(i), f.shard.Route(r))

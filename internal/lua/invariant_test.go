@@ -29,6 +29,32 @@ func (w *world) check() {
 	}
 	w.checkClaims(held, closed)
 	w.checkRoutes()
+	w.checkList()
+}
+
+// checkList wants every run in the list of all and in that of its status, and nothing else there.
+func (w *world) checkList() {
+	w.t.Helper()
+	want := map[string]bool{}
+	for _, f := range w.fans {
+		letter := map[string]string{"running": "r", "completed": "c", "failed": "f", "cancelled": "x"}[f.status()]
+		if letter == "" {
+			continue
+		}
+		started := f.field(f.keys.Record(), "started")
+		want["a"+strings.Repeat("0", 15-len(started))+started+f.id] = true
+		want[letter+strings.Repeat("0", 15-len(started))+started+f.id] = true
+	}
+	for _, z := range w.members(w.shard.Runs(namespace)) {
+		m := z.Member.(string)
+		if !want[m] || z.Score != 0 {
+			w.t.Errorf("the list of runs has %q with score %v", m, z.Score)
+		}
+		delete(want, m)
+	}
+	for m := range want {
+		w.t.Errorf("the list of runs lacks %q", m)
+	}
 }
 
 func (f *fan) checkRun(backlog, held map[string]int64) {

@@ -54,8 +54,8 @@ type Closings struct {
 // Settle records what became of rows of one run.
 type Settle struct {
 	RunKeys
-	Claims, Leases, Ready, Backlog string
-	Routes                         []RouteKeys
+	Claims, Leases, Ready, Backlog, Runs string
+	Routes                               []RouteKeys
 
 	ID       string
 	Lapse    string // nonce of the claim that lapses
@@ -88,9 +88,9 @@ func (p Settle) events() int64 {
 
 // Call returns the script's call.
 func (p Settle) Call() Call {
-	keys := append(make([]string, 0, 14+2*len(p.Routes)),
+	keys := append(make([]string, 0, 15+2*len(p.Routes)),
 		p.Run, p.Workflow, p.History, p.Rows, p.Resolved, p.Failed, p.Cancelled, p.Rest, p.Muted, p.Attempts,
-		p.Claims, p.Leases, p.Ready, p.Backlog)
+		p.Claims, p.Leases, p.Ready, p.Backlog, p.Runs)
 	token, head := p.Fence.args()
 	args := append(make([]any, 0, 64), p.ID, p.Lapse, token, head, p.Closings.Completed, p.Closings.Failed, p.Closings.Cancelled,
 		p.Wake.Channel, p.Wake.Shard, p.MaxSeq-p.events(), len(p.Routes), len(p.Groups))

@@ -15,8 +15,9 @@
 -- KEYS[12]   leases     hash    read+write
 -- KEYS[13]   ready      zset    write
 -- KEYS[14]   backlog    hash    write
--- KEYS[15+2*r] due      zset    read+write  of route r
--- KEYS[16+2*r] route    zset    read+write  of route r
+-- KEYS[15]   runs       zset    write       a run that closes is listed as what it is now
+-- KEYS[16+2*r] due      zset    read+write  of route r
+-- KEYS[17+2*r] route    zset    read+write  of route r
 -- ARGV[1]  id      the run's ID
 -- ARGV[2]  string  a nonce, if this is its lapse: nothing happens unless its deadline has passed; else ''. The claim goes
 --                  with its last row, or if no row here was its own: a large claim may lapse in several calls
@@ -92,18 +93,18 @@ local function leave(o, rec, r, span)
       local claim = string.sub(rec, 6, 31)
       left[claim] = (left[claim] or 0) + 1
     else
-      redis.call('ZREM', KEYS[15+2*r], string.format('%08dr', o))
+      redis.call('ZREM', KEYS[16+2*r], string.format('%08dr', o))
       pending[r] = (pending[r] or 0) - 1
     end
     return r
   end
   if span then
-    local score = redis.call('ZSCORE', KEYS[15+2*r], span)
+    local score = redis.call('ZSCORE', KEYS[16+2*r], span)
     local a, b = tonumber(string.sub(span, 1, 8)), tonumber(string.sub(span, 10))
     if not score or string.sub(span, 9, 9) ~= 'f' or o < a or o > b then return nil end
-    redis.call('ZREM', KEYS[15+2*r], span)
-    if a < o then redis.call('ZADD', KEYS[15+2*r], score, string.format('%08df%08d', a, o - 1)) end
-    if o < b then redis.call('ZADD', KEYS[15+2*r], score, string.format('%08df%08d', o + 1, b)) end
+    redis.call('ZREM', KEYS[16+2*r], span)
+    if a < o then redis.call('ZADD', KEYS[16+2*r], score, string.format('%08df%08d', a, o - 1)) end
+    if o < b then redis.call('ZADD', KEYS[16+2*r], score, string.format('%08df%08d', o + 1, b)) end
   else
     holes = holes + 1
   end
@@ -154,7 +155,7 @@ local function requeue(i, o, rec, holder, route)
   -- a claim that lapsed undelivered cost no attempt; should the next one lapse, it does: its rows may be to blame
   local mark = nonce ~= '' and ARGV[i+1] == '' and 'u' or '-'
   set[#set+1] = 'P' .. tries .. string.format('%02d', r) .. mark .. string.rep('-', 25) .. err
-  redis.call('ZADD', KEYS[15+2*r], at, string.format('%08dr', o))
+  redis.call('ZADD', KEYS[16+2*r], at, string.format('%08dr', o))
   pending[r] = (pending[r] or 0) + 1
   due[r] = math.min(due[r] or at, at)
   return true
@@ -258,17 +259,20 @@ for r, x in pairs(pending) do
 end
 local wake = {}
 for r, score in pairs(due) do
-  if arrive(KEYS[13], KEYS[16+2*r], ARGV[r+13], ARGV[1], score) then
+  if arrive(KEYS[13], KEYS[17+2*r], ARGV[r+13], ARGV[1], score) then
     wake[#wake+1] = 'r ' .. ARGV[9] .. ' ' .. score .. ' ' .. ARGV[r+13]
   end
 end
 if status ~= 'running' then
+  local place = listed(redis.call('HGET', KEYS[1], 'started'), ARGV[1])
+  redis.call('ZREM', KEYS[15], 'r' .. place)
+  redis.call('ZADD', KEYS[15], 0, (status == 'completed' and 'c' or status == 'failed' and 'f' or 'x') .. place)
   redis.call('UNLINK', KEYS[4])
   redis.call('HSET', KEYS[1], 'holes', 0)
   for r = 0, routes - 1 do
-    redis.call('UNLINK', KEYS[15+2*r])
-    redis.call('ZREM', KEYS[16+2*r], ARGV[1])
-    refresh(KEYS[13], KEYS[16+2*r], ARGV[r+13])
+    redis.call('UNLINK', KEYS[16+2*r])
+    redis.call('ZREM', KEYS[17+2*r], ARGV[1])
+    refresh(KEYS[13], KEYS[17+2*r], ARGV[r+13])
   end
   wake[#wake+1] = 'c ' .. ARGV[9] .. ' ' .. ARGV[1]
 end

@@ -1,4 +1,5 @@
--- Put in front of every script: the clock, the two ways in which a run moves on its route, and the route's backlog.
+-- Put in front of every script: the clock, the two ways in which a run moves on its route, the route's backlog, and the
+-- place of a run in the list of its namespace's runs.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -22,3 +23,7 @@ end
 local function count_pending(backlog, route, by)
   if redis.call('HINCRBY', backlog, route, by) == 0 then redis.call('HDEL', backlog, route) end
 end
+
+-- listed: a run's place in the list of runs: when it started, in fifteen digits, and its ID. In front of it stands a letter:
+-- a of all, r of running, c of completed, f of failed, x of cancelled runs. All scores are 0, so that the members are in order.
+local function listed(started, id) return string.format('%015d', tonumber(started)) .. id end

@@ -208,7 +208,7 @@ func (f *fan) commitCall() Commit {
 	k := f.runKeys()
 	return Commit{
 		Run: k.Run, Inputs: f.keys.Inputs(), Workflow: k.Workflow, History: k.History, Ready: f.shard.Ready(),
-		Backlog: f.shard.Backlog(), Routes: f.routeKeys(), ID: f.id, Namespace: namespace, WorkflowID: f.wf, Rows: f.next,
+		Backlog: f.shard.Backlog(), Runs: f.shard.Runs(namespace), Routes: f.routeKeys(), ID: f.id, Namespace: namespace, WorkflowID: f.wf, Rows: f.next,
 		Digest: []byte("digest\x00"), Types: []byte("[]"), Started: []byte("started;"), ClosedEmpty: []byte("decided;closed;"),
 		Wake: f.wake, MaxSeq: maxSeq,
 	}
@@ -282,7 +282,7 @@ func (f *fan) take(route, want int, lease int64, spans string) string {
 func (f *fan) settleCall(groups ...Group) Settle {
 	return Settle{
 		RunKeys: f.runKeys(), Claims: f.shard.Claims(), Leases: f.shard.Leases(), Ready: f.shard.Ready(),
-		Backlog: f.shard.Backlog(), Routes: f.routeKeys(), ID: f.id,
+		Backlog: f.shard.Backlog(), Runs: f.shard.Runs(namespace), Routes: f.routeKeys(), ID: f.id,
 		Closings: Closings{Completed: []byte("completed;"), Failed: []byte("failed;"), Cancelled: []byte("cancelled;")},
 		Wake:     f.wake, MaxSeq: maxSeq, Groups: groups,
 	}
@@ -322,7 +322,8 @@ func seq(first, last int64) []int64 {
 
 func (f *fan) cancelCall() Cancel {
 	return Cancel{
-		RunKeys: f.runKeys(), Ready: f.shard.Ready(), Backlog: f.shard.Backlog(), Routes: f.routeKeys(), ID: f.id,
+		RunKeys: f.runKeys(), Ready: f.shard.Ready(), Backlog: f.shard.Backlog(), Runs: f.shard.Runs(namespace),
+		Routes: f.routeKeys(), ID: f.id,
 		Requested: []byte("requested;"), Closing: []byte("decided;closed;"), Wake: f.wake, MaxSeq: maxSeq,
 	}
 }
@@ -354,7 +355,7 @@ func (f *fan) dispatchCall(from *fan, fence Fence) Dispatch {
 	k := f.runKeys()
 	p := Dispatch{
 		Staged: from.keys.Record(), StagedInputs: from.keys.Inputs(), Run: k.Run, Inputs: f.keys.Inputs(),
-		Workflow: k.Workflow, History: k.History, Ready: f.shard.Ready(), Backlog: f.shard.Backlog(),
+		Workflow: k.Workflow, History: k.History, Ready: f.shard.Ready(), Backlog: f.shard.Backlog(), Runs: f.shard.Runs(namespace),
 		ID: f.id, Namespace: namespace, WorkflowID: f.wf, Base: from.base, Count: int(from.next - from.base),
 		Fence: fence, Events: true, Wake: f.wake, MaxSeq: maxSeq, MaxBytes: f.most,
 	}

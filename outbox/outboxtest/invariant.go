@@ -15,8 +15,9 @@ import (
 // CheckRedis reports what does not hold of an installation in Redis, and must whenever no script runs. Of every
 // run: each row is in exactly one of the due sets, a claim and the resolved (promise 11); rows in spans − holes +
 // records + resolved = N; its counters, its route's backlog and its bitmaps agree. Of every shard: each claim has
-// a lease and as many rows as it counts; each route is ready at the instant of its first run. And nothing of an
-// open run expires (promise 16). It reads everything: it is for tests.
+// a lease and as many rows as it counts; each route is ready at the instant of its first run; its lists of runs have
+// every run among all of its namespace and among those of its status, and nothing else. And nothing of an open run
+// expires (promise 16). It reads everything: it is for tests.
 func CheckRedis(t testing.TB, rdb redis.UniversalClient, prefix string) error {
 	t.Helper()
 	k := Keyspace{Redis: rdb, Prefix: prefix}
@@ -56,6 +57,7 @@ type shard struct {
 	backlog  map[string]int64 // by what the runs count
 	held     map[string]int64 // by nonce: rows that name it
 	closed   map[string]bool
+	listed   map[string]bool // list and member that a run must have
 	problems []error
 }
 
@@ -63,7 +65,7 @@ func newShard(tag string) *shard {
 	return &shard{
 		tag: tag, hashes: map[string]*redis.MapStringStringCmd{}, sets: map[string]*redis.ZSliceCmd{},
 		bitmaps: map[string]*redis.StringCmd{}, lives: map[string]*redis.DurationCmd{},
-		backlog: map[string]int64{}, held: map[string]int64{}, closed: map[string]bool{},
+		backlog: map[string]int64{}, held: map[string]int64{}, closed: map[string]bool{}, listed: map[string]bool{},
 	}
 }
 
@@ -73,7 +75,7 @@ func (s *shard) read(t testing.TB, p redis.Pipeliner, name, rest string) {
 	switch kind, _, _ := strings.Cut(rest, ":"); kind {
 	case "run", "rows", "leases", "backlog":
 		s.hashes[rest] = p.HGetAll(ctx, name)
-	case "due", "route", "ready", "claims":
+	case "due", "route", "ready", "claims", "runs":
 		s.sets[rest] = p.ZRangeWithScores(ctx, name, 0, -1)
 	case "resolved", "failed", "cancelled", "rest":
 		s.bitmaps[rest] = p.Get(ctx, name)
@@ -116,6 +118,7 @@ func (s *shard) check() {
 		}
 	}
 	s.checkClaims()
+	s.checkLists()
 	ready := map[string]float64{}
 	for _, z := range s.set("ready") {
 		ready[z.Member.(string)] = z.Score //nolint:forcetypeassert // go-redis says so
@@ -233,6 +236,30 @@ func (s *shard) checkRun(id string) {
 	}
 	if run["status"] != "running" {
 		s.closed[unescape(id)] = true
+	}
+	list := "runs:" + strings.NewReplacer("%", "%25", ":", "%3A").Replace(run["ns"])
+	letter := map[string]string{"running": "r", "completed": "c", "failed": "f", "cancelled": "x"}[run["status"]]
+	for _, l := range []string{"a", letter} {
+		s.listed[list+" "+fmt.Sprintf("%s%015d", l, num("started"))+unescape(id)] = true
+	}
+}
+
+// checkLists wants in the lists of runs what the runs are, and no more.
+func (s *shard) checkLists() {
+	for name, set := range s.sets {
+		if !strings.HasPrefix(name, "runs:") {
+			continue
+		}
+		for _, z := range set.Val() {
+			m, _ := z.Member.(string)
+			if !s.listed[name+" "+m] || z.Score != 0 {
+				s.wrongf("%s has %q with the score %v, and no such run", name, m, z.Score)
+			}
+			delete(s.listed, name+" "+m)
+		}
+	}
+	for place := range s.listed {
+		s.wrongf("a run is not listed: %s", place)
 	}
 }
 

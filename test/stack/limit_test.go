@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/outbox"
 	"github.com/umbelhq/umbel/server"
 )
 
@@ -155,6 +156,21 @@ func TestLimitsAreReached(t *testing.T) {
 				s.t.Fatalf("%v %+v", err, r)
 			}
 		},
+		"MaxListItems": func(s *stack, e umbel.Engine) {
+			for i := range umbel.MaxListItems + 1 {
+				s.start(e, umbel.WorkflowID("w"+strconv.Itoa(i)), nil)
+			}
+			for _, limit := range []int{umbel.MaxListItems, 0} {
+				p, err := e.List(s.t.Context(), umbel.ListRequest{Namespace: ns, Limit: limit})
+				if err != nil || len(p.Runs) != umbel.MaxListItems || p.Done {
+					s.t.Fatalf("%d runs, done %t, %v", len(p.Runs), p.Done, err)
+				}
+			}
+			all, pages := s.list(e, umbel.ListRequest{Prefix: "w500"})
+			if len(all) != 1 || pages != 2 { // a page looks at 1,000 runs, however few it finds
+				s.t.Errorf("%d runs on %d pages", len(all), pages)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onMini(t, func(s *stack) { f(s, s.open()) })
@@ -223,7 +239,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	onMini(t, func(s *stack) {
 		_ = s.open().Close()
 		meta := s.redis.Prefix + ":{491}:meta"
-		if s.redis.Client.HIncrBy(s.t.Context(), meta, "format", 1).Val() != 2 {
+		if s.redis.Client.HIncrBy(s.t.Context(), meta, "format", 1).Val() != outbox.Format+1 {
 			s.t.Fatal("the format is kept elsewhere now")
 		}
 		_, err := server.Open(s.t.Context(), s.redis.Client, s.config)

@@ -171,7 +171,7 @@ func tokenRefusals(good umbel.ClaimedRow) []refusal {
 	}})
 }
 
-// readRefusals are those of Describe, Results, Cancel and History.
+// readRefusals are those of Describe, Results, Cancel, History and List.
 func readRefusals() []refusal {
 	type ctx = context.Context
 	wf := umbel.WorkflowID("w")
@@ -233,6 +233,7 @@ func readRefusals() []refusal {
 			}})
 		}
 	}
+	table = append(table, listRefusals()...)
 	cancel := func(c ctx, e umbel.Engine, r umbel.CancelRequest) error {
 		r.Namespace, r.WorkflowID = ns, wf
 		_, err := e.Cancel(c, r)
