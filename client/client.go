@@ -17,7 +17,8 @@ type Engine interface {
 type Config struct {
 	// Namespace isolates workflows from those of other namespaces. Default [umbel.DefaultNamespace].
 	Namespace string
-	// Logger is told of calls that are repeated because the server is unavailable. Default slog.Default().
+	// Logger is told of calls that failed twice because the server is unavailable, and are repeated. Default
+	// slog.Default().
 	Logger *slog.Logger
 }
 

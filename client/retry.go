@@ -16,7 +16,8 @@ import (
 // the call is repeated until then.
 const Patience = 30 * time.Second
 
-// The waits between two tries grow from firstWait to longestWait, each spread by ± waitSpread.
+// The second try follows the first at once. The waits from then on grow from firstWait to longestWait, each spread
+// by ± waitSpread.
 const (
 	firstWait   = 50 * time.Millisecond
 	longestWait = 5 * time.Second
@@ -24,7 +25,8 @@ const (
 )
 
 // call makes one call on the engine and repeats it while the answer is unavailable. Every call of the seam is
-// idempotent, so an answer that was lost needs no other care.
+// idempotent, so an answer that was lost needs no other care. A single such answer is nothing to tell anybody: it
+// is what a rolling restart of the servers looks like.
 func call[Rep any](
 	ctx context.Context, c *Client, op string, id umbel.WorkflowID, do func(context.Context) (Rep, error),
 ) (Rep, error) {
@@ -48,6 +50,9 @@ func call[Rep any](
 		last, unknown = err, unknown || !umbel.SafeToRetry(err)
 		if waits == nil {
 			waits = newWaits(ctx)
+			continue // at once: while one server of several is stopped, the next try reaches another
+		}
+		if tries == 1 {
 			c.log.WarnContext(ctx, "client: server unavailable, trying again",
 				"op", op, "ns", c.namespace, "workflow", string(id), "err", err)
 		}

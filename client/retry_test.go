@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +34,36 @@ func TestUnavailableIsRetried(t *testing.T) {
 			t.Errorf("%d tries in 20 s", n)
 		}
 	})
+}
+
+// While one server of several is stopped, the next try reaches another. It is made at once, and nobody is told.
+func TestOneUnavailableAnswerIsMendedAtOnce(t *testing.T) {
+	for tries, told := range map[int]bool{1: false, 2: true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{handle: echo, fault: func(_ string, n int) (error, error) {
+				if n <= tries {
+					return unavailable, nil
+				}
+				return nil, nil
+			}}
+			var logs bytes.Buffer
+			c, err := client.New(f, client.Config{Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			run, err := client.FanOut(t.Context(), c, double, upTo(3), client.WorkflowID("w"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := run.Gather(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(began) > 0; waited != told || (logs.Len() > 0) != told {
+				t.Errorf("%d in a row: %v, told %q", tries, time.Since(began), logs.String())
+			}
+		})
+	}
 }
 
 func TestUnavailableForLongerThanPatience(t *testing.T) {

@@ -21,8 +21,8 @@ const (
 	maxRenewTimeout = 10 * time.Second
 )
 
-// renewLoop renews the leases of all rows in hand, at least every third of the shortest, until ctx ends. A call
-// that fails is not repeated before its time. Calls run beside the loop, so that a slow one delays neither the
+// renewLoop renews the leases of all rows in hand, at least every third of the shortest, until ctx ends. A call that
+// fails twice is not repeated before its time. Calls run beside the loop, so that a slow one delays neither the
 // next row's renewal nor the moment at which a row counts as lost.
 func (w *Worker) renewLoop(ctx context.Context) {
 	var calls sync.WaitGroup
@@ -135,7 +135,8 @@ func (w *Worker) renewAll(ctx context.Context, timeout time.Duration) {
 	}
 }
 
-// renew makes one call.
+// renew renews leases within timeout. If the server is unavailable it tries once more, at once: while one server of
+// several is stopped, that reaches another.
 func (w *Worker) renew(ctx context.Context, batch []*hold, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -143,7 +144,23 @@ func (w *Worker) renew(ctx context.Context, batch []*hold, timeout time.Duration
 	for i, h := range batch {
 		tokens[i] = h.row.Token
 	}
-	sent := time.Now() // the lease began anew no earlier than this
+	for again := true; ; again = false {
+		sent := time.Now() // the lease began anew no earlier than this
+		states, err := w.askToRenew(ctx, tokens)
+		if err == nil {
+			w.renewed(batch, states, sent)
+			return
+		}
+		again = again && ctx.Err() == nil && errors.Is(err, umbel.ErrUnavailable)
+		w.renewFailed(ctx, err, again)
+		if !again {
+			return
+		}
+	}
+}
+
+// askToRenew makes one call.
+func (w *Worker) askToRenew(ctx context.Context, tokens []umbel.Token) ([]umbel.HoldState, error) {
 	var reply umbel.RenewReply
 	err := guard(func() (err error) {
 		reply, err = w.engine.Renew(ctx, umbel.RenewRequest{
@@ -151,25 +168,21 @@ func (w *Worker) renew(ctx context.Context, batch []*hold, timeout time.Duration
 		})
 		return err
 	})
-	if err == nil && len(reply.States) != len(batch) {
+	if err == nil && len(reply.States) != len(tokens) {
 		err = &umbel.Error{
 			Code: umbel.CodeInternal, Op: "renew",
-			Reason: fmt.Sprintf("%d states for %d tokens", len(reply.States), len(batch)),
+			Reason: fmt.Sprintf("%d states for %d tokens", len(reply.States), len(tokens)),
 		}
 	}
-	if err != nil {
-		w.renewFailed(ctx, err)
-		return
-	}
-	w.renewed(batch, reply.States, sent)
+	return reply.States, err
 }
 
-// renewFailed logs the first error of a streak.
-func (w *Worker) renewFailed(ctx context.Context, err error) {
+// renewFailed counts an error, and logs the first of a streak that another try at once does not mend.
+func (w *Worker) renewFailed(ctx context.Context, err error, again bool) {
 	w.mu.Lock()
 	w.stats.RenewErrors++
-	first := !w.renewFailing
-	w.renewFailing = true
+	first := !again && !w.renewFailing
+	w.renewFailing = w.renewFailing || !again
 	w.mu.Unlock()
 	if first && !errors.Is(context.Cause(ctx), context.Canceled) { // canceled: the worker ends
 		w.log.Warn("cannot renew leases, trying again", "err", err)

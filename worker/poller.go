@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/attempt"
 )
@@ -14,8 +12,6 @@ import (
 const (
 	// pollSlack is how much longer than its wait a poll may take before it is given up as hung.
 	pollSlack = 10 * time.Second
-	// maxBackOff bounds the wait after an error: how late a worker may notice that its server is back.
-	maxBackOff = 5 * time.Second
 	// emptyPause keeps a worker from spinning on an engine that answers with nothing instead of waiting.
 	emptyPause = 50 * time.Millisecond
 	// heldPerSlot bounds the rows whose outcome waits for a report, so that memory is bounded while the server
@@ -41,8 +37,7 @@ type plan struct {
 // more of the others: they are asked for at once, without waiting, type by type where a type has slots of its
 // own. A worker whose types have none never does this.
 func (w *Worker) pollLoop(ctx, base context.Context) error {
-	retry := newBackOff()
-	failing := false
+	failures := newStreak()
 	for {
 		p, ok := w.awaitRoom(ctx)
 		if !ok {
@@ -57,22 +52,21 @@ func (w *Worker) pollLoop(ctx, base context.Context) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the worker ends, and with it this call
 		case err == nil:
-			if failing {
-				failing = false
+			if failures.over() {
 				w.log.Info("polling again")
 			}
-			retry.Reset()
 			if n == 0 && time.Since(begun) < min(emptyPause, w.cfg.PollWait/2) {
 				w.pause(ctx, emptyPause)
 			}
 			continue
 		case errors.Is(err, umbel.ErrInvalid):
 			return err
-		case !failing:
-			failing = true
+		}
+		wait, warn := failures.failed(err)
+		if warn {
 			w.log.Warn("cannot poll, trying again", "err", err)
 		}
-		w.pause(ctx, retry.NextBackOff())
+		w.pause(ctx, wait)
 	}
 }
 
@@ -217,14 +211,6 @@ func (w *Worker) accept(ctx, base context.Context, p plan, rows []umbel.ClaimedR
 		w.log.Warn("a poll brought rows that were not asked for; they are released", "rows", unasked)
 	}
 	return len(started)
-}
-
-func newBackOff() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(0.5), backoff.WithMaxInterval(maxBackOff),
-		backoff.WithMaxElapsedTime(0), // never gives up
-	)
 }
 
 // pause waits for d, or until ctx ends. Once the worker hurries to report what is left it is a short while.

@@ -23,9 +23,8 @@ const (
 // reportLoop reports what handlers leave, one call at a time: what finishes meanwhile goes in the next. Nothing
 // waits for company. A call that fails is made again until it is answered; it loses nothing. It ends with ctx.
 func (w *Worker) reportLoop(ctx context.Context) {
-	retry := newBackOff()
+	failures := newStreak()
 	most := umbel.MaxReportItems
-	failing := false
 	for {
 		batch := w.nextBatch(ctx, most)
 		if batch == nil {
@@ -37,10 +36,8 @@ func (w *Worker) reportLoop(ctx context.Context) {
 		}
 		if err == nil {
 			w.acknowledge(batch, verdicts)
-			retry.Reset()
 			most = umbel.MaxReportItems
-			if failing {
-				failing = false
+			if failures.over() {
 				w.log.Info("reporting again")
 			}
 			continue
@@ -53,11 +50,11 @@ func (w *Worker) reportLoop(ctx context.Context) {
 			most = max(len(batch)/2, 1) // one item spoils the call: close in on it
 			continue
 		}
-		if !failing {
-			failing = true
+		wait, warn := failures.failed(err)
+		if warn {
 			w.log.Warn("cannot report, trying again", "err", err)
 		}
-		w.pause(ctx, retry.NextBackOff())
+		w.pause(ctx, wait)
 	}
 }
 
