@@ -23,7 +23,7 @@ help: ## Show this
 all: fmt test ## Format, then check everything
 
 .PHONY: test
-test: redis modules ## Check everything: vet, all tests with the race detector, lint
+test: redis tools modules ## Check everything: vet, all tests with the race detector, lint
 	@test -n "$(RACE)" || echo "make: no C compiler, so the race detector stays OFF" >&2
 	$(GO) vet ./...
 	$(GO) test $(RACE) -shuffle=on -count=1 -timeout=$(TIMEOUT) ./...
@@ -69,6 +69,10 @@ bench: redis ## Run the benchmarks; test/bench prints Umbel beside a bare queue
 .PHONY: redis
 redis: ## See to it that there is a redis-server, or say how to get one
 	@./scripts/need-redis
+
+.PHONY: tools
+tools: ## See to it that there are curl and python3, or say how to get them
+	@./scripts/need-tools
 
 .PHONY: modules
 modules:
