@@ -40,7 +40,7 @@ test-chaos: redis ## Only the tests that kill processes, COUNT times
 
 .PHONY: test-kill
 test-kill: redis ## Only the tests that kill the program and Redis, at full length
-	UMBEL_TEST_FULL=1 $(GO) test $(RACE) -count=1 -timeout=$(TIMEOUT) -v ./test/kill
+	UMBEL_TEST_FULL=1 $(GO) test $(RACE) -count=1 -timeout=$(TIMEOUT) -v ./test/kill ./test/chaos
 
 .PHONY: lint
 lint: ## Run golangci-lint as tools.mod pins it

@@ -2,6 +2,7 @@ package witness
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 // Told is what a history says of a run.
 type Told struct {
+	Events   int64
 	Failures map[string]int // attempts that failed and were followed by another, by the type of their error
 	Attempts int            // the most that one ordinal took
 }
@@ -26,7 +28,7 @@ type attempt struct {
 // one terminal per ordinal (6), each attempt that ended after its ActivityStarted (7), one close, at the end (10).
 func ReadHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n int64) Told {
 	t.Helper()
-	engine, err := server.Open(t.Context(), redis.NewClient(t), server.Config{})
+	engine, err := server.Open(t.Context(), redis.NewClient(t), server.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func ReadHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 	for _, p := range c.problems[:min(len(c.problems), 20)] {
 		t.Error(p)
 	}
-	t.Logf("history: %d events, failed attempts %v, at most %d attempts", c.seq, c.Failures, c.Attempts)
+	c.Events = c.seq
 	return c.Told
 }
 
