@@ -44,6 +44,32 @@ func ExampleAdmin() {
 	// completed [upper] 2 <nil>
 }
 
+// Which runs there are, by how they stand and what they are called.
+func ExampleAdmin_List() {
+	ctx := context.Background()
+	admin, err := client.NewAdmin(exampleEngine(), client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, day := range []umbel.WorkflowID{"nightly/monday", "nightly/tuesday"} {
+		if _, err := client.Do(ctx, connect(), Upper, string(day), client.WorkflowID(day)); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	for info, err := range admin.List(ctx, client.ListFilter{Prefix: "nightly/", Status: umbel.StatusCompleted}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(info.WorkflowID, info.Types, info.Counts.Scheduled)
+	}
+	// Unordered output:
+	// nightly/tuesday [upper] 1
+	// nightly/monday [upper] 1
+}
+
 // The life of one row. With Follow, History waits for what is still to come.
 func ExampleAdmin_History() {
 	ctx := context.Background()

@@ -157,3 +157,29 @@ func TestAdminFollows(t *testing.T) {
 		}
 	})
 }
+
+func TestAdminLists(t *testing.T) {
+	onEach(t, func(s *stack) {
+		e := s.open()
+		a, ctx := s.tool(e), s.t.Context()
+		for i, id := range []umbel.WorkflowID{"a/1", "b/1", "a/2", "b/2"} {
+			s.start(e, id, rows(i%2)) // those of a are empty, and closed
+			s.later()
+		}
+		for _, c := range []struct {
+			f    client.ListFilter
+			want []umbel.WorkflowID
+		}{
+			{client.ListFilter{}, []umbel.WorkflowID{"b/2", "a/2", "b/1", "a/1"}},
+			{client.ListFilter{Limit: 3}, []umbel.WorkflowID{"b/2", "a/2", "b/1"}},
+			{client.ListFilter{Status: umbel.StatusRunning}, []umbel.WorkflowID{"b/2", "b/1"}},
+			{client.ListFilter{Activity: task, Limit: 1}, []umbel.WorkflowID{"b/2"}},
+			{client.ListFilter{Prefix: "a/"}, []umbel.WorkflowID{"a/2", "a/1"}},
+			{client.ListFilter{Prefix: "c"}, nil},
+		} {
+			if got := ids(all(s, a.List(ctx, c.f))); !slices.Equal(got, c.want) {
+				s.t.Errorf("%+v: %v", c.f, got)
+			}
+		}
+	})
+}
