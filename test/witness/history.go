@@ -97,7 +97,7 @@ func (c *checker) event(e umbel.Event) {
 	}
 	c.last = e.Type
 	try := attempt{e.Ordinal, e.Attempt}
-	switch e.Type {
+	switch e.Type { //nolint:exhaustive // the others need nothing of their own
 	case umbel.ActivityScheduled:
 		once(c, e, c.scheduled, e.Ordinal)
 	case umbel.ActivityStarted:

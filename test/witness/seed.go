@@ -13,7 +13,7 @@ func Full() bool { return os.Getenv("UMBEL_TEST_FULL") != "" }
 // Seeded returns the random numbers of a test, and says how to get them again.
 func Seeded(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
+	seed := rand.Uint64() //nolint:gosec // chance, not secrecy
 	if given := os.Getenv("UMBEL_TEST_SEED"); given != "" {
 		var err error
 		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
@@ -21,5 +21,5 @@ func Seeded(t *testing.T) *rand.Rand {
 		}
 	}
 	t.Logf("UMBEL_TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // see above
 }
