@@ -42,8 +42,8 @@ const (
 	listRecords = 100
 )
 
-// List returns a page of runs. It is ErrInvalid if the cursor is of another list. A page looks at 1,000 runs and at
-// 4 MiB of their routes at most: one may be shorter than Limit, even empty, and still advance.
+// List returns a page of runs. It is ErrInvalid if the cursor is of another list. A page looks at 1,000 runs and
+// holds 4 MiB at most: one may be shorter than Limit, even empty, and still advance.
 //
 // A run that neither starts nor closes while pages are read is on exactly one of them.
 func (o *Redis) List(ctx context.Context, l List) (RunPage, error) {
@@ -51,8 +51,8 @@ func (o *Redis) List(ctx context.Context, l List) (RunPage, error) {
 	if err != nil {
 		return RunPage{}, err
 	}
-	page, bytes := RunPage{Next: l.Cursor}, 0
-	m := o.merge(l, at)
+	var page RunPage
+	m, bytes := o.merge(l, at), 0
 	for scanned := 0; len(page.Runs) < l.Limit && scanned < maxListScan; {
 		most := listRecords
 		if l.Type == "" && l.Prefix == "" {
@@ -72,14 +72,16 @@ func (o *Redis) List(ctx context.Context, l List) (RunPage, error) {
 		for i, r := range runs {
 			if l.admits(r) {
 				if bytes += r.bytes(); len(page.Runs) == l.Limit || len(page.Runs) > 0 && bytes > umbel.MaxPageBytes {
+					page.Next = l.cursor(at)
 					return page, nil
 				}
 				page.Runs = append(page.Runs, r)
 			}
-			page.Next = l.cursor(places[i])
+			at = places[i]
 		}
 		scanned += len(places)
 	}
+	page.Next = l.cursor(at)
 	page.Done, err = m.ended(ctx)
 	return page, o.fail("list", err)
 }

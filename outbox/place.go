@@ -50,8 +50,12 @@ func (l List) after(shard int, at place) redis.ZRangeBy {
 	return by
 }
 
-// cursor is 1.START.SHARD.RUN.CHECK: a version, a place, and a checksum of it and of the list that it is of.
+// cursor is 1.START.SHARD.RUN.CHECK: a version, a place, and a checksum of it and of the list that it is of. It is empty for
+// the place before all others.
 func (l List) cursor(at place) umbel.Cursor {
+	if at == (place{}) {
+		return ""
+	}
 	s := fmt.Sprintf("1.%d.%d.%s", at.started, at.shard, at.run)
 	return umbel.Cursor(fmt.Sprintf("%s.%08x", s, l.check(s)))
 }

@@ -45,6 +45,10 @@ func TestCallsEndWhenRedisHangs(t *testing.T) {
 			_, err := s.History(ctx, umbel.HistoryRequest{Namespace: ns, WorkflowID: "w"})
 			return err
 		},
+		"list": func(ctx context.Context) error {
+			_, err := s.List(ctx, umbel.ListRequest{Namespace: ns})
+			return err
+		},
 		"cancel": func(ctx context.Context) error {
 			_, err := s.Cancel(ctx, umbel.CancelRequest{Namespace: ns, WorkflowID: "w", Ordinals: []int64{0}})
 			return err

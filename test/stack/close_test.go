@@ -26,6 +26,7 @@ func everyCall(ctx context.Context, e umbel.Engine) map[string]error {
 	_, errs["results"] = e.Results(ctx, umbel.ResultsRequest{Namespace: ns, WorkflowID: "x"})
 	_, errs["cancel"] = e.Cancel(ctx, umbel.CancelRequest{Namespace: ns, WorkflowID: "x"})
 	_, errs["history"] = e.History(ctx, umbel.HistoryRequest{Namespace: ns, WorkflowID: "x"})
+	_, errs["list"] = e.List(ctx, umbel.ListRequest{Namespace: ns})
 	return errs
 }
 
