@@ -52,7 +52,7 @@ func (a *app) reach(ctx context.Context, conn *client.Conn) error {
 	wait, cancel := context.WithTimeout(ctx, reachFor)
 	defer cancel()
 	for {
-		_, err := conn.List(wait, umbel.ListRequest{Namespace: a.namespace, Limit: 1})
+		_, err := conn.Describe(wait, umbel.DescribeRequest{Namespace: a.namespace, WorkflowID: "is anybody there"})
 		switch umbel.CodeOf(err) {
 		case umbel.CodeUnavailable:
 		case umbel.CodeUnsupported:
@@ -107,8 +107,6 @@ func message(err error) string {
 		return text + " (umbel list shows what there is)"
 	case umbel.CodeUnavailable:
 		return text + "\n  is the server up, and its Redis? start one with: umbel dev"
-	case umbel.CodeAlreadyExists:
-		return text + "\n  choose another --workflow-id, or look at that run with: umbel show"
 	default:
 		return text
 	}

@@ -180,29 +180,28 @@ func newResultJSON(r umbel.Result[umbel.Payload], withInput bool) resultJSON {
 }
 
 type eventJSON struct {
-	Seq              int64           `json:"seq"`
-	Type             umbel.EventType `json:"type"`
-	At               time.Time       `json:"at,omitzero"`
-	RunID            umbel.RunID     `json:"run_id,omitempty"`
-	Scheduled        *int64          `json:"scheduled,omitempty"`
-	Ordinal          *int64          `json:"ordinal,omitempty"`
-	Activity         string          `json:"activity,omitempty"`
-	Key              string          `json:"key,omitempty"`
-	TaskQueue        string          `json:"task_queue,omitempty"`
-	Node             string          `json:"node,omitempty"`
-	Attempt          int             `json:"attempt,omitempty"`
-	Input            *string         `json:"input,omitempty"`
-	InputBase64      *[]byte         `json:"input_base64,omitempty"`
-	InputContentType *string         `json:"input_content_type,omitempty"`
-	Result           *string         `json:"result,omitempty"`
-	ResultBase64     *[]byte         `json:"result_base64,omitempty"`
-	ContentType      *string         `json:"content_type,omitempty"`
-	Error            *failureJSON    `json:"error,omitempty"`
-	NextVisible      time.Time       `json:"next_visible,omitzero"`
-	Worker           string          `json:"worker,omitempty"`
-	ClaimedAt        time.Time       `json:"claimed_at,omitzero"`
-	Status           umbel.Status    `json:"status,omitempty"`
-	Reason           string          `json:"reason,omitempty"`
+	Seq          int64           `json:"seq"`
+	Type         umbel.EventType `json:"type"`
+	At           time.Time       `json:"at,omitzero"`
+	RunID        umbel.RunID     `json:"run_id,omitempty"`
+	Scheduled    *int64          `json:"scheduled,omitempty"`
+	Ordinal      *int64          `json:"ordinal,omitempty"`
+	Activity     string          `json:"activity,omitempty"`
+	Key          string          `json:"key,omitempty"`
+	TaskQueue    string          `json:"task_queue,omitempty"`
+	Node         string          `json:"node,omitempty"`
+	Attempt      int             `json:"attempt,omitempty"`
+	Input        *string         `json:"input,omitempty"`
+	InputBase64  *[]byte         `json:"input_base64,omitempty"`
+	Result       *string         `json:"result,omitempty"`
+	ResultBase64 *[]byte         `json:"result_base64,omitempty"`
+	ContentType  *string         `json:"content_type,omitempty"`
+	Error        *failureJSON    `json:"error,omitempty"`
+	NextVisible  time.Time       `json:"next_visible,omitzero"`
+	Worker       string          `json:"worker,omitempty"`
+	ClaimedAt    time.Time       `json:"claimed_at,omitzero"`
+	Status       umbel.Status    `json:"status,omitempty"`
+	Reason       string          `json:"reason,omitempty"`
 }
 
 func newEventJSON(e umbel.Event) eventJSON {
@@ -215,7 +214,7 @@ func newEventJSON(e umbel.Event) eventJSON {
 	case umbel.WorkflowStarted:
 		j.Scheduled = new(e.Scheduled)
 	case umbel.ActivityScheduled:
-		j.Input, j.InputBase64, j.InputContentType = payloadJSON(e.Input)
+		j.Input, j.InputBase64, j.ContentType = payloadJSON(e.Input)
 	case umbel.ActivityCompleted:
 		j.Result, j.ResultBase64, j.ContentType = payloadJSON(e.Result)
 	default:

@@ -68,11 +68,11 @@ func what(e umbel.Event) string {
 	case umbel.WorkflowStarted:
 		return "run " + string(e.RunID) + ", " + decimal(e.Scheduled) + " rows"
 	case umbel.ActivityScheduled:
-		parts := []string{safeText(e.Row.Type), "on " + safeText(e.TaskQueue)}
+		parts := []string{"activity " + safeText(e.Row.Type), "task queue " + safeText(e.TaskQueue)}
 		if e.Node != "" {
 			parts = append(parts, "node "+safeText(e.Node))
 		}
-		return strings.Join(append(parts, payloadCell(e.Input)), " ")
+		return strings.Join(parts, ", ") + ": " + payloadCell(e.Input)
 	case umbel.ActivityAttemptFailed:
 		return failureCell(e.Failure) + "; again at " + clock(e.NextVisible)
 	case umbel.ActivityFailed:

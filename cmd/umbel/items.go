@@ -113,6 +113,6 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 		_, err := io.Copy(pw, r)
 		pw.CloseWithError(err)
 	}()
-	context.AfterFunc(ctx, func() { pr.CloseWithError(context.Cause(ctx)) })
+	context.AfterFunc(ctx, func() { pw.CloseWithError(context.Cause(ctx)) })
 	return pr
 }

@@ -73,7 +73,7 @@ completed.`,
 					return err
 				}
 				defer conn.Close()
-				return a.xargs(cmd, conn, &f)
+				return a.xargs(cmd, conn, &f, nil)
 			}
 			return a.private(cmd, &f)
 		},
@@ -121,8 +121,10 @@ func (a *app) private(cmd *cobra.Command, f *runFlags) error {
 		return err
 	}
 	defer srv.Close()
-	return errors.Join(a.xargs(cmd, srv, f), own.failed(cmd.Context()))
+	return errors.Join(a.xargs(cmd, srv, f, own.gone), own.failed(cmd.Context()))
 }
+
+var errRedisGone = errors.New("Redis has ended")
 
 // engine is what both of xargs' sides need.
 type engine interface {
@@ -130,8 +132,8 @@ type engine interface {
 	umbel.Poller
 }
 
-// xargs starts the run, works on it, and writes its results.
-func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags) error {
+// xargs starts the run, works on it, and writes its results. It gives up when gone is closed.
+func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struct{}) error {
 	log := f.logs.logger(cmd.ErrOrStderr())
 	admin, err := a.admin(e, log)
 	if err != nil {
@@ -147,9 +149,16 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags) error {
 	}
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
+	go func() {
+		select {
+		case <-gone:
+			cancel(errRedisGone)
+		case <-ctx.Done():
+		}
+	}()
 	run, err := admin.Start(ctx, f.spec, f.in.read(cmd))
 	if err != nil {
-		return detached(ctx, err, "interrupted while starting")
+		return detached(cmd.Context(), exists(err, f.spec.OnExisting), "interrupted while starting")
 	}
 
 	worked := make(chan error, 1)

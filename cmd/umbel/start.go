@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,20 @@ import (
 // onExisting are the words of --on-existing.
 var onExisting = map[string]client.OnExisting{
 	"same": client.SameInputs, "attach": client.Existing, "reject": client.Reject,
+}
+
+// exists says of a workflow that has a run already what to do.
+func exists(err error, asked client.OnExisting) error {
+	e, ok := errors.AsType[*umbel.Error](err)
+	if !ok || e.Code != umbel.CodeAlreadyExists {
+		return err
+	}
+	id := quoteArg(string(e.WorkflowID))
+	if asked == client.Reject {
+		return &hintError{fmt.Sprintf("workflow %s exists already (run %s)", id, e.RunID), err}
+	}
+	return &hintError{fmt.Sprintf("workflow %s exists already (run %s), with other items or options\n  choose another --workflow-id, or look at that run with: umbel show %s",
+		id, e.RunID, id), err}
 }
 
 func (a *app) startCommand() *cobra.Command {
@@ -48,7 +63,7 @@ the work goes on.`,
 			spec.WorkflowID, spec.OnExisting = umbel.WorkflowID(id), onExisting[existing]
 			run, err := admin.Start(ctx, spec, in.read(cmd))
 			if err != nil {
-				return detached(ctx, err, "interrupted while starting; the same start with a --workflow-id may be given again")
+				return detached(ctx, exists(err, spec.OnExisting), "interrupted while starting; the same start with a --workflow-id may be given again")
 			}
 			p := a.printer(cmd, false)
 			err = p.print(startedJSON{run.WorkflowID(), run.ID(), run.Attached()},
