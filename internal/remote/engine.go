@@ -37,12 +37,12 @@ type server struct {
 const maxReplyBytes = 64 << 20
 
 // New returns an engine of the servers at urls, each with a scheme and without a trailing slash; at least one.
-// Engines begin at different ones, so that load spreads.
-func New(urls []string, hc *http.Client) *Engine {
-	opts := []connect.ClientOption{
+// Engines begin at different ones, so that load spreads. The protocol is Connect with protobuf, unless opts say another.
+func New(urls []string, hc *http.Client, opts ...connect.ClientOption) *Engine {
+	opts = append([]connect.ClientOption{
 		connect.WithReadMaxBytes(maxReplyBytes),
 		connect.WithAcceptCompression("gzip", nil, nil), // costs more than it saves between machines of one network
-	}
+	}, opts...)
 	e := &Engine{}
 	for _, u := range urls {
 		e.servers = append(e.servers, server{
@@ -76,6 +76,7 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 	for range e.servers {
 		i := e.current.Load()
 		s := &e.servers[i]
+		asked := time.Now()
 		rep, err := try(ctx, s, wait, m, do)
 		if err == nil {
 			reply, err := decode(rep)
@@ -85,11 +86,18 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 			return reply, nil
 		}
 		last = translate(ctx, op, s.url, wait, m, err)
-		if last.Code != umbel.CodeUnavailable || ctx.Err() != nil {
+		if last.Code != umbel.CodeUnavailable {
+			return none, last
+		}
+		// a caller who gives up a server that has had its time must not meet it again
+		silent := errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(asked) >= wait
+		if ctx.Err() == nil || silent {
+			e.current.CompareAndSwap(i, (i+1)%uint32(len(e.servers))) //nolint:gosec // a list is short
+		}
+		if ctx.Err() != nil {
 			return none, last
 		}
 		notApplied = notApplied && last.NotApplied
-		e.current.CompareAndSwap(i, (i+1)%uint32(len(e.servers))) //nolint:gosec // a list is short
 	}
 	if len(e.servers) > 1 {
 		last = &umbel.Error{
