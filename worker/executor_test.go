@@ -60,7 +60,7 @@ func TestCase55Panics(t *testing.T) {
 }
 
 // Attempt 1 blocks for ever: it is reported when its time is over, and its slot stays taken.
-func TestCase4HandlerIgnoresItsTimeout(t *testing.T) {
+func TestCase04HandlerIgnoresItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, Config{Concurrency: 2})
 		b.engine.latency = time.Millisecond
