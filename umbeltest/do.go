@@ -55,7 +55,7 @@ func Do[In, Out any](tb testing.TB, activity umbel.Activity[In, Out], fn func(co
 // run makes an attempt. startToClose is the activity's; a deadline of the attempt's own goes before it.
 func run(tb testing.TB, h umbel.Handler, in umbel.Payload, a Attempt, startToClose time.Duration) (umbel.Payload, error) {
 	tb.Helper()
-	begun := time.Now() //nolint:forbidigo // as in a worker, the attempt's time runs from here
+	begun := time.Now() // the attempt's time runs from here
 	if !a.Info.Deadline.IsZero() {
 		startToClose = a.Info.Deadline.Sub(begun)
 	} else if startToClose > 0 {

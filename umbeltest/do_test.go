@@ -156,10 +156,11 @@ func TestContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recorder{TB: t}
-		var plain, timed context.Context
+		made := make(chan context.Context, 1)
 		rec.run(func() {
-			plain = umbeltest.Context(rec, umbeltest.Attempt{})
-			timed = umbeltest.Context(rec, umbeltest.Attempt{Info: umbel.Info{Deadline: time.Now().Add(time.Minute)}})
+			plain := umbeltest.Context(rec, umbeltest.Attempt{})
+			made <- plain
+			timed := umbeltest.Context(rec, umbeltest.Attempt{Info: umbel.Info{Deadline: time.Now().Add(time.Minute)}})
 			if i := worker.Info(plain); i.Attempt != 1 || i.WorkflowID != umbel.WorkflowID(t.Name()) {
 				t.Errorf("info: %+v", i)
 			}
@@ -169,6 +170,7 @@ func TestContext(t *testing.T) {
 				t.Error(plain.Err(), context.Cause(timed))
 			}
 		})
+		plain := <-made
 		if !errors.Is(context.Cause(plain), umbel.ErrWorkerStopping) {
 			t.Error(context.Cause(plain))
 		}

@@ -16,13 +16,11 @@
 //		synctest.Test(t, func(t *testing.T) {
 //			env := umbeltest.New(t)
 //			first, second := env.Worker(worker.Config{}), env.Worker(worker.Config{})
-//			worker.Handle(first, Greet, func(ctx context.Context, _ string) (string, error) {
+//			worker.Handle(first, Greet, func(context.Context, string) (string, error) {
 //				env.Kill(first)
 //				return "from the grave", nil
 //			})
-//			worker.Handle(second, Greet, func(ctx context.Context, name string) (string, error) {
-//				return fmt.Sprintf("hello %s, attempt %d", name, worker.Info(ctx).Attempt), nil
-//			})
+//			worker.Handle(second, Greet, greet)
 //			env.Go(first)
 //			run, err := client.FanOut(t.Context(), env.Client(), Greet, slices.Values([]string{"you"}))
 //			if err != nil {

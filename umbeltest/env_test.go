@@ -203,8 +203,8 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("it says %q, want %q in it", said, want)
 		}
 	}
-	real := &recorder{TB: t}
-	says(t, real.run(func() { umbeltest.New(real).Advance(time.Second) }), "wrap the test in synctest.Test")
+	outdoors := &recorder{TB: t}
+	says(t, outdoors.run(func() { umbeltest.New(outdoors).Advance(time.Second) }), "wrap the test in synctest.Test")
 	foreign := &recorder{TB: t}
 	says(t, foreign.run(func() {
 		w, err := worker.New(umbeltest.New(foreign).Engine(), worker.Config{})

@@ -14,7 +14,7 @@ func newLogger(tb testing.TB) *slog.Logger {
 	tb.Helper()
 	out := &output{to: tb.Output()}
 	tb.Cleanup(out.close)
-	begun := time.Now() //nolint:forbidigo // for the eye only
+	begun := time.Now()
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
