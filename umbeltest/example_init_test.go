@@ -11,7 +11,7 @@ import (
 type exampleT struct {
 	testing.TB
 
-	ctx      context.Context //nolint:containedctx // as a T has it
+	ctx      context.Context
 	cleanups []func()
 }
 
