@@ -174,6 +174,31 @@ func TestKill(t *testing.T) {
 	})
 }
 
+// A handler kills its own worker, in real time: the success that it then returns is not recorded.
+func TestKillInRealTime(t *testing.T) {
+	t.Parallel()
+	env := umbeltest.New(t)
+	w := env.Worker(worker.Config{})
+	killed := make(chan struct{})
+	worker.Handle(w, double, func(_ context.Context, n int) (int, error) {
+		defer close(killed)
+		env.Kill(w)
+		return 2 * n, nil
+	})
+	env.Go(w)
+	run, err := client.FanOut(t.Context(), env.Client(), double, slices.Values([]int{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-killed
+	if err := w.Drain(t.Context()); err != nil { // it ends by itself
+		t.Fatal(err)
+	}
+	if counts, err := run.Progress(t.Context()); err != nil || counts.Claimed != 1 {
+		t.Errorf("%+v, %v", counts, err)
+	}
+}
+
 // A worker killed before it ran takes nothing.
 func TestKillBeforeGo(t *testing.T) {
 	t.Parallel()
