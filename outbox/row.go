@@ -14,7 +14,7 @@ type Row struct {
 	Namespace    string // empty reads as default
 	WorkflowID   umbel.WorkflowID
 	Ordinal      int64
-	RunID        umbel.RunID // empty: the workflow's implicit run
+	RunID        umbel.RunID // empty: the workflow's implicit run. It must not be that of another workflow
 	TaskQueue    string      // empty reads as default
 	Node         string      // empty: any worker of the pool
 	ActivityType string
