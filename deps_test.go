@@ -253,7 +253,7 @@ func TestEveryPackageHasADoc(t *testing.T) {
 	t.Parallel()
 	for _, p := range listPackages(t) {
 		pkg, ours := rel(p.ImportPath)
-		if !ours || len(p.GoFiles) == 0 {
+		if !ours || len(p.GoFiles) == 0 || within(pkg, "api/gen") { // its documentation is in api/umbel/v1
 			continue
 		}
 		if p.Doc == "" {
