@@ -19,7 +19,7 @@ func ToHistoryRequest(m *v1.HistoryRequest) (umbel.HistoryRequest, error) {
 	return umbel.HistoryRequest{
 		Namespace: namespace(m.Namespace), WorkflowID: umbel.WorkflowID(m.WorkflowId), RunID: umbel.RunID(m.RunId), From: m.From,
 		Limit: int(m.Limit), Wait: d.duration("wait", m.Wait),
-	}, d.err
+	}, d.err()
 }
 
 // ofRow reports whether events of a type are about a row, so that ordinal 0 means something.
@@ -78,5 +78,5 @@ func ToHistoryReply(m *v1.HistoryResponse) (umbel.HistoryReply, error) {
 	for i, e := range m.Events {
 		r.Events[i] = d.event(e)
 	}
-	return r, d.err
+	return r, d.err()
 }

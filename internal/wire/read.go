@@ -44,7 +44,7 @@ func ToDescribeRequest(m *v1.DescribeRequest) (umbel.DescribeRequest, error) {
 	return umbel.DescribeRequest{
 		Namespace: namespace(m.Namespace), WorkflowID: umbel.WorkflowID(m.WorkflowId), RunID: umbel.RunID(m.RunId),
 		Wait: d.duration("wait", m.Wait),
-	}, d.err
+	}, d.err()
 }
 
 // DescribeReply encodes r.
@@ -55,13 +55,13 @@ func DescribeReply(r umbel.DescribeReply) *v1.DescribeResponse {
 // ToDescribeReply decodes m.
 func ToDescribeReply(m *v1.DescribeResponse) (umbel.DescribeReply, error) {
 	var d reader
-	return umbel.DescribeReply{RunInfo: d.runInfo(m.Run)}, d.err
+	return umbel.DescribeReply{RunInfo: d.runInfo(m.Run)}, d.err()
 }
 
 // ResultsRequest encodes r.
 func ResultsRequest(r umbel.ResultsRequest) *v1.ResultsRequest {
 	return &v1.ResultsRequest{
-		Namespace: &r.Namespace, WorkflowId: string(r.WorkflowID), RunId: string(r.RunID), Cursor: string(r.Cursor),
+		Namespace: &r.Namespace, WorkflowId: string(r.WorkflowID), RunId: string(r.RunID), Cursor: opaque(r.Cursor),
 		Ordered: r.Ordered, Status: string(r.Status), WithInputs: r.WithInputs, Limit: number(r.Limit), Wait: duration(r.Wait),
 	}
 }
@@ -73,7 +73,7 @@ func ToResultsRequest(m *v1.ResultsRequest) (umbel.ResultsRequest, error) {
 		Namespace: namespace(m.Namespace), WorkflowID: umbel.WorkflowID(m.WorkflowId), RunID: umbel.RunID(m.RunId),
 		Cursor: umbel.Cursor(m.Cursor), Ordered: m.Ordered, Status: umbel.Status(m.Status), WithInputs: m.WithInputs,
 		Limit: int(m.Limit), Wait: d.duration("wait", m.Wait),
-	}, d.err
+	}, d.err()
 }
 
 // ResultsReply encodes r.
@@ -148,7 +148,7 @@ func ToCancelReply(m *v1.CancelResponse) (umbel.CancelReply, error) {
 // ListRequest encodes r.
 func ListRequest(r umbel.ListRequest) *v1.ListRequest {
 	return &v1.ListRequest{
-		Namespace: &r.Namespace, Status: string(r.Status), Type: r.Type, Prefix: r.Prefix, Cursor: string(r.Cursor), Limit: number(r.Limit),
+		Namespace: &r.Namespace, Status: string(r.Status), Type: r.Type, Prefix: r.Prefix, Cursor: opaque(r.Cursor), Limit: number(r.Limit),
 	}
 }
 
@@ -176,5 +176,5 @@ func ToListReply(m *v1.ListResponse) (umbel.ListReply, error) {
 	for i, run := range m.Runs {
 		r.Runs[i] = d.runInfo(run)
 	}
-	return r, d.err
+	return r, d.err()
 }

@@ -42,16 +42,27 @@ func instant(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
+// opaque is a token or a cursor as a message may hold it: what is no text was never issued, and the server says so.
+func opaque[T ~string](s T) string { return valid(string(s)) }
+
 // reader reads what a message can hold and a value cannot, and keeps the first such error.
-type reader struct{ err error }
+type reader struct{ bad *umbel.Error }
+
+// err is that error. It is a call, so that it comes after those before it in a return statement.
+func (r *reader) err() error {
+	if r.bad == nil {
+		return nil
+	}
+	return r.bad
+}
 
 // duration reads a length of time; one that Go cannot hold becomes the longest, which every limit refuses.
 func (r *reader) duration(field string, d *durationpb.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
-	if err := d.CheckValid(); err != nil && r.err == nil {
-		r.err = umbel.Invalid(field, d.String(), "must be a duration that protobuf allows: up to 10,000 years, seconds and nanos of one sign")
+	if err := d.CheckValid(); err != nil && r.bad == nil {
+		r.bad = umbel.Invalid(field, d.String(), "must be a duration that protobuf allows: up to 10,000 years, seconds and nanos of one sign")
 	}
 	return d.AsDuration()
 }
@@ -60,8 +71,8 @@ func (r *reader) instant(field string, t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	if err := t.CheckValid(); err != nil && r.err == nil {
-		r.err = umbel.Invalid(field, t.String(), "must be an instant from year 1 to 9999")
+	if err := t.CheckValid(); err != nil && r.bad == nil {
+		r.bad = umbel.Invalid(field, t.AsTime().Format(time.RFC3339), "must be from the year 1970 to 9999")
 	}
 	return t.AsTime()
 }

@@ -56,9 +56,13 @@ func stagedRows(rows []umbel.StagedRow) []*v1.StagedRow {
 func (d *reader) stagedRows(rows []*v1.StagedRow) []umbel.StagedRow {
 	out := make([]umbel.StagedRow, len(rows))
 	for i, m := range rows {
+		before := d.bad
 		out[i] = umbel.StagedRow{
 			Type: m.GetType(), TaskQueue: m.GetTaskQueue(), Node: m.GetNode(), Key: m.GetKey(),
 			Delay: d.duration("delay", m.GetDelay()), NotBefore: d.instant("not-before", m.GetNotBefore()), Input: toPayload(m.GetInput()),
+		}
+		if d.bad != before {
+			d.bad.Field = ofRowInCall(i) + d.bad.Field
 		}
 	}
 	return out
@@ -78,7 +82,7 @@ func ToStageRequest(m *v1.StageRequest) (umbel.StageRequest, error) {
 	return umbel.StageRequest{
 		Namespace: namespace(m.Namespace), WorkflowID: umbel.WorkflowID(m.WorkflowId), StagingID: umbel.StagingID(m.StagingId),
 		Offset: m.Offset, Rows: d.stagedRows(m.Rows),
-	}, d.err
+	}, d.err()
 }
 
 // StageReply encodes r.
@@ -155,8 +159,8 @@ func ToCommitRequest(m *v1.CommitRequest) (umbel.CommitRequest, error) {
 		OnExisting: toOnExisting(m.OnExisting),
 	}
 	digest, err := toDigest(m.Digest)
-	if d.err != nil {
-		err = d.err
+	if d.bad != nil {
+		err = d.bad
 	}
 	r.Digest = digest
 	return r, err

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strconv"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -31,6 +32,9 @@ func invalidText(m protoreflect.Message, prefix string) (bad *umbel.Error) {
 		case f.IsList():
 			list := v.List()
 			for i := range list.Len() {
+				if f.Name() == "rows" {
+					prefix = ofRowInCall(i)
+				}
 				if bad = invalidValue(f, list.Get(i), prefix); bad != nil {
 					return false
 				}
@@ -42,6 +46,9 @@ func invalidText(m protoreflect.Message, prefix string) (bad *umbel.Error) {
 	})
 	return bad
 }
+
+// ofRowInCall begins the name of a field of a row, as a server says it.
+func ofRowInCall(i int) string { return "row " + strconv.Itoa(i) + " of the call: " }
 
 func invalidValue(f protoreflect.FieldDescriptor, v protoreflect.Value, prefix string) *umbel.Error {
 	name := fieldNames[f.Name()]
@@ -55,7 +62,7 @@ func invalidValue(f protoreflect.FieldDescriptor, v protoreflect.Value, prefix s
 		}
 	case protoreflect.MessageKind:
 		if f.Name() == "input" || f.Name() == "result" {
-			prefix = string(f.Name()) + " "
+			prefix += string(f.Name()) + " "
 		}
 		return invalidText(v.Message(), prefix)
 	}

@@ -19,7 +19,7 @@ func ToPollRequest(m *v1.PollRequest) (umbel.PollRequest, error) {
 	return umbel.PollRequest{
 		Namespace: namespace(m.Namespace), TaskQueue: or(m.TaskQueue, umbel.DefaultTaskQueue), Node: m.Node, Types: m.Types,
 		Worker: m.Worker, MaxRows: int(or(m.MaxRows, 1)), Wait: d.duration("wait", m.Wait),
-	}, d.err
+	}, d.err()
 }
 
 // PollReply encodes r. All rows of a reply have one lease, namespace and task queue.
@@ -63,24 +63,24 @@ func ToPollReply(r umbel.PollRequest) func(*v1.PollResponse) (umbel.PollReply, e
 				LastFailure: toFailure(row.GetLastFailure()),
 			}
 		}
-		return reply, d.err
+		return reply, d.err()
 	}
 }
 
 // RenewRequest encodes r.
 func RenewRequest(r umbel.RenewRequest) *v1.RenewRequest {
-	return &v1.RenewRequest{Namespace: &r.Namespace, Worker: r.Worker, Tokens: texts[string](r.Tokens)}
+	return &v1.RenewRequest{Namespace: &r.Namespace, Worker: r.Worker, Tokens: mapped(r.Tokens, opaque)}
 }
 
 // ToRenewRequest decodes m.
 func ToRenewRequest(m *v1.RenewRequest) (umbel.RenewRequest, error) {
-	return umbel.RenewRequest{Namespace: namespace(m.Namespace), Worker: m.Worker, Tokens: texts[umbel.Token](m.Tokens)}, nil
+	return umbel.RenewRequest{Namespace: namespace(m.Namespace), Worker: m.Worker, Tokens: mapped(m.Tokens, func(s string) umbel.Token { return umbel.Token(s) })}, nil
 }
 
-func texts[To, From ~string](in []From) []To {
+func mapped[From, To any](in []From, to func(From) To) []To {
 	out := make([]To, len(in))
-	for i, s := range in {
-		out[i] = To(s)
+	for i, v := range in {
+		out[i] = to(v)
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func ReportRequest(r umbel.ReportRequest) *v1.ReportRequest {
 	block := make([]v1.ReportItem, len(r.Items))
 	for i := range r.Items {
 		it, item := &r.Items[i], &block[i]
-		item.Token, item.Outcome, item.Result = string(it.Token), v1.Outcome(number(int(it.Outcome))), payload(it.Result)
+		item.Token, item.Outcome, item.Result = opaque(it.Token), v1.Outcome(number(int(it.Outcome))), payload(it.Result)
 		item.Failure, item.RetryAfter = failure(it.Failure), duration(it.RetryAfter)
 		m.Items[i] = item
 	}
@@ -126,7 +126,7 @@ func ToReportRequest(m *v1.ReportRequest) (umbel.ReportRequest, error) {
 			Failure: toFailure(it.GetFailure()), RetryAfter: d.duration("retry-after", it.GetRetryAfter()),
 		}
 	}
-	return r, d.err
+	return r, d.err()
 }
 
 // ReportReply encodes r.

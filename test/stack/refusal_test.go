@@ -76,17 +76,25 @@ func durations(op, field string, call func(ctx context.Context, e umbel.Engine, 
 
 // Must show 8: every operation refuses every bad value by name, says the rule, and has written nothing.
 func TestBadValuesAreRefused(t *testing.T) {
-	onMini(t, func(s *stack) { refuseAll(s) })
+	onMini(t, func(s *stack) { refuseAll(s, s.open()) })
 }
 
 // The same on a real Redis, whose scripts are another engine's.
 func TestBadValuesAreRefusedOnRedis(t *testing.T) {
 	t.Parallel()
-	onReal(t, func(s *stack) { refuseAll(s) })
+	onReal(t, func(s *stack) { refuseAll(s, s.open()) })
 }
 
-func refuseAll(s *stack) {
-	e := s.open()
+// Must show 7: so do calls over the network, of values that no message can hold too, with the same words.
+func TestBadValuesAreRefusedOverTheNetwork(t *testing.T) {
+	for name, h2 := range map[string]bool{"http1": false, "h2c": true} {
+		t.Run(name, func(t *testing.T) {
+			onMini(t, func(s *stack) { refuseAll(s, s.remote(s.open(), h2)) })
+		})
+	}
+}
+
+func refuseAll(s *stack, e umbel.Engine) {
 	s.start(e, "w", rows(5))
 	held := s.claim(e, 2)
 	s.finish(e, held[:1])
