@@ -82,20 +82,25 @@ func (s *Server) readHistory(ctx context.Context, r umbel.HistoryRequest) (umbel
 	}
 	wf := history.Workflow{Namespace: r.Namespace, ID: r.WorkflowID}
 	var reply umbel.HistoryReply
-	err := s.await(ctx, "history", id, false, r.Wait, func() (bool, error) {
-		var err error
+	read := func() (err error) {
 		if reply.Head, err = s.history.Head(ctx, wf); err != nil {
-			return false, err
+			return err
 		}
 		if reply.Head == 0 {
-			return false, &umbel.Error{Code: umbel.CodeNotFound, NotApplied: true}
+			return &umbel.Error{Code: umbel.CodeNotFound, NotApplied: true}
 		}
 		reply.Events, err = s.history.Read(ctx, wf, max(r.From, 1), cmp.Or(r.Limit, umbel.MaxPageItems))
-		if err != nil || len(reply.Events) > 0 || run == nil {
+		return err
+	}
+	err := s.await(ctx, "history", id, false, r.Wait, func() (bool, error) {
+		if err := read(); err != nil || len(reply.Events) > 0 || run == nil {
 			return true, err
 		}
-		st, err := s.rows.Standing(ctx, run) // nothing follows the close
-		return st.Status != umbel.StatusRunning, err
+		st, err := s.rows.Standing(ctx, run)
+		if err != nil || st.Status == umbel.StatusRunning {
+			return false, err
+		}
+		return true, read() // what came with the close; nothing follows it
 	})
 	return reply, named("history", r.WorkflowID, err)
 }
