@@ -44,8 +44,12 @@ func dial(t *testing.T, tr *http.Transport, urls string) umbel.Engine {
 }
 
 var ways = []way{
-	{"http1", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine { return dial(t, transport(n, false), urls) }},
-	{"h2c", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine { return dial(t, transport(n, true), urls) }},
+	{"http1", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine {
+		return dial(t, transport(n, false), urls)
+	}},
+	{"h2c", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine {
+		return dial(t, transport(n, true), urls)
+	}},
 	{"grpc", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine {
 		tr := transport(n, true)
 		t.Cleanup(tr.CloseIdleConnections)
@@ -69,6 +73,12 @@ func serve(t *testing.T, r *testredis.Redis, n *memnet.Network, address string, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, s, n, address)
+}
+
+// serveOn serves address with s.
+func serveOn(t *testing.T, s *server.Server, n *memnet.Network, address string) *node {
+	t.Helper()
 	l, err := n.Listen(address)
 	if err != nil {
 		t.Fatal(err)
