@@ -112,10 +112,10 @@ func TestCase62RetriesDoNotStarve(t *testing.T) {
 	})
 }
 
-// Case 62: 1,000 open runs, or as many as fit a short test: each is served in turn, whatever shard it is on.
+// Case 62: 1,000 open runs: each is served in turn, whatever shard it is on.
 func TestCase62RunsTakeTurns(t *testing.T) {
 	t.Parallel()
-	n := size(1000, 200)
+	const n = 1000
 	onReal(t, func(s *stack) {
 		e := s.open()
 		id := func(i int) umbel.WorkflowID { return umbel.WorkflowID("w" + strconv.Itoa(i)) }
@@ -238,7 +238,7 @@ func TestCase67ClaimsCostTheSame(t *testing.T) {
 	})
 }
 
-// claimCost claims ten rows so many times and returns the median of what the script took in Redis.
+// claimCost claims ten rows so many times and returns what the script took in Redis.
 func (s *stack) claimCost(e umbel.Engine, calls int) time.Duration {
 	s.t.Helper()
 	s.watchSlow()
@@ -249,10 +249,11 @@ func (s *stack) claimCost(e umbel.Engine, calls int) time.Duration {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return median(log)
+	return cost(log)
 }
 
-func median(log []redis.SlowLog) time.Duration {
+// cost is the tenth percentile: on a busy machine most of the others have waited for a processor.
+func cost(log []redis.SlowLog) time.Duration {
 	var all []time.Duration
 	for _, l := range log {
 		if strings.EqualFold(l.Args[0], "evalsha") && len(l.Args) > 20 { // a claim has some 30 arguments, a mark few
@@ -263,7 +264,7 @@ func median(log []redis.SlowLog) time.Duration {
 		return 0
 	}
 	slices.Sort(all)
-	return all[len(all)/2]
+	return all[len(all)/10]
 }
 
 // finishUpTo completes rows of w until so many are resolved or claimed.
