@@ -53,7 +53,7 @@ free() {
 	done
 }
 
-mkdir "$scratch/bin" "$scratch/home" "$scratch/work"
+mkdir "$scratch/bin" "$scratch/home" "$scratch/desk"
 for program in $needs $basics; do
 	path=$(type -P "$program") || fail "README says that one needs $program, or its commands do, and it is not on PATH"
 	ln -s "$path" "$scratch/bin/$program"
@@ -85,7 +85,7 @@ for name in GOCACHE GOMODCACHE GOPROXY GONOSUMDB GOSUMDB GOFLAGS GOTOOLCHAIN; do
 	go_settings+=("$name=$(go env "$name")")
 done
 set -m # a process group for the session
-(cd "$scratch/work" && exec env -i HOME="$scratch/home" PATH="$scratch/bin" LC_ALL=C "${go_settings[@]}" \
+(cd "$scratch/desk" && exec env -i HOME="$scratch/home" PATH="$scratch/bin" LC_ALL=C "${go_settings[@]}" \
 	bash "$scratch/session" </dev/null >"$scratch/out" 2>"$scratch/err") &
 session=$!
 set +m
@@ -103,7 +103,7 @@ for n in $(seq 100); do
 done
 [ "$(grep -c '^ITEM ' "$scratch/out")" -eq 100 ] || fail "there are more results than rows"
 says THREE
-[ -d "$scratch/work/umbel/data/redis/appendonlydir" ] || [ -f "$scratch/work/umbel/data/redis/appendonly.aof" ] || fail "Redis kept no append-only file"
+[ -d "$scratch/desk/umbel/data/redis/appendonlydir" ] || [ -f "$scratch/desk/umbel/data/redis/appendonly.aof" ] || fail "Redis kept no append-only file"
 grep -q 'durability=always' "$scratch/err" || fail "the server did not find Redis to sync always"
 [ "$(grep -c 'worker started' "$scratch/err")" -ge 3 ] || fail "two workers did not start"
 echo "newcomer: README's words lead to a fan-out over two workers on a Redis with AOF"
