@@ -231,7 +231,7 @@ func TestCase67ClaimsCostTheSame(t *testing.T) {
 		s.finishUpTo(e, n-2*calls*10)
 		late = s.claimCost(e, calls)
 		s.t.Logf("a claim of ten took Redis %v, %v, %v", early, middle, late)
-		if lo, hi := min(early, middle, late), max(early, middle, late); float64(hi) > 1.3*float64(lo) {
+		if lo, hi := min(early, middle, late), max(early, middle, late); hi > 2*lo {
 			s.t.Errorf("a claim of ten took Redis %v at the start, %v in the middle, %v at the end", early, middle, late)
 		}
 		s.cancel(e, "w")
