@@ -24,7 +24,9 @@ func (s workflowService) Commit(ctx context.Context, m *v1.CommitRequest) (*v1.C
 }
 
 func (s workflowService) Discard(ctx context.Context, m *v1.DiscardRequest) (*v1.DiscardResponse, error) {
-	discard := func(ctx context.Context, r umbel.DiscardRequest) (struct{}, error) { return struct{}{}, s.e.Discard(ctx, r) }
+	discard := func(ctx context.Context, r umbel.DiscardRequest) (struct{}, error) {
+		return struct{}{}, s.e.Discard(ctx, r)
+	}
 	return answer(ctx, m, wire.ToDiscardRequest, discard, wire.DiscardReply)
 }
 

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -73,8 +72,9 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 	m := encode(req)
 	var last *umbel.Error
 	notApplied := true // by any of the tries
-	for range e.servers {
-		i := e.current.Load()
+	first := e.current.Load()
+	for n := range uint32(len(e.servers)) { //nolint:gosec // a list is short
+		i := (first + n) % uint32(len(e.servers)) //nolint:gosec // a list is short
 		s := &e.servers[i]
 		asked := time.Now()
 		rep, err := try(ctx, s, wait, m, do)
@@ -86,6 +86,7 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 			return reply, nil
 		}
 		last = translate(ctx, op, s.url, wait, m, err)
+		last.NotApplied = last.NotApplied && notApplied
 		if last.Code != umbel.CodeUnavailable {
 			return none, last
 		}
@@ -97,15 +98,14 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 		if ctx.Err() != nil {
 			return none, last
 		}
-		notApplied = notApplied && last.NotApplied
+		notApplied = last.NotApplied
 	}
 	if len(e.servers) > 1 {
 		last = &umbel.Error{
-			Code: umbel.CodeUnavailable, Op: op, WorkflowID: last.WorkflowID, Err: last,
-			Reason: fmt.Sprintf("none of the %d servers is available", len(e.servers)),
+			Code: umbel.CodeUnavailable, Op: op, WorkflowID: last.WorkflowID, Err: last, NotApplied: notApplied,
+			Reason: "none of the servers " + e.Servers() + " is available",
 		}
 	}
-	last.NotApplied = notApplied
 	return none, last
 }
 
@@ -114,7 +114,7 @@ func try[MReq, MRep any](
 ) (MRep, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, min(max(wait, 0), umbel.MaxPollWait)+patience, errSilent)
 	defer cancel()
-	rep, err := do(s, ctx, m)
+	rep, err := do(s, secret{ctx}, m)
 	if err != nil && context.Cause(ctx) == errSilent { //nolint:errorlint // the cause itself
 		return rep, errors.Join(errSilent, err)
 	}
@@ -122,6 +122,13 @@ func try[MReq, MRep any](
 }
 
 var errSilent = errors.New("no answer")
+
+// secret is a context whose deadline the server is not told: it would race with the caller's own clock for who says
+// that the time is up. The call still ends with the context, and the server sees that.
+type secret struct{ context.Context } //nolint:containedctx // it is one
+
+// Deadline implements context.Context.
+func (secret) Deadline() (at time.Time, ok bool) { return time.Time{}, false }
 
 // Servers names the servers, the one at hand first.
 func (e *Engine) Servers() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -23,7 +24,7 @@ func ended(ctx context.Context, op string, notApplied bool) *umbel.Error {
 // transport, or something in between, has to say.
 func translate(ctx context.Context, op, url string, wait time.Duration, m proto.Message, err error) *umbel.Error {
 	if ce, ok := errors.AsType[*connect.Error](err); ok {
-		if e, ok := wire.ToError(ce); ok {
+		if e, ok := wire.ToError(ce); ok && (e.Code != umbel.CodeUnavailable || ctx.Err() == nil) {
 			return e
 		}
 	}
@@ -43,6 +44,8 @@ func translate(ctx context.Context, op, url string, wait time.Duration, m proto.
 	case connect.CodeUnimplemented:
 		e.Code = umbel.CodeUnsupported
 		e.Reason = "the server at " + url + " does not know this call: it is no Umbel server, or one of an older version"
+	case connect.CodeUnknown:
+		unknown(e, url)
 	case connect.CodeInvalidArgument:
 		e.Code, e.Reason = umbel.CodeInvalid, "the server at "+url+" cannot read the request"
 	case connect.CodeResourceExhausted, connect.CodeOutOfRange:
@@ -57,9 +60,19 @@ func translate(ctx context.Context, op, url string, wait time.Duration, m proto.
 		if connect.IsWireError(err) {
 			e.Code, e.Reason = umbel.CodeInternal, "the server at "+url+" failed"
 		}
-	default: // Unavailable, Unknown, a deadline of the server: whether it was applied is unknown
+	default: // Unavailable, a deadline of the server: whether it was applied is unknown
 	}
 	return e
+}
+
+// unknown tells apart what Connect has one code for. It only says in words what the peer did.
+func unknown(e *umbel.Error, url string) {
+	switch text := e.Err.Error(); {
+	case strings.HasPrefix(text, "invalid content-type"):
+		e.Code, e.Reason = umbel.CodeUnsupported, "what answers at "+url+" is no Umbel server"
+	case strings.HasPrefix(text, "413"):
+		e.Code, e.Reason = umbel.CodeLimit, "a proxy before "+url+" refuses a request of this size: let it pass 16 MiB"
+	}
 }
 
 // plain is what err says, without Connect's code, which ours replaces.
