@@ -266,10 +266,10 @@ func (g *Granted) add(q Pair, c lua.Claimed, takers []Taker) {
 			g.Broken = append(g.Broken, err)
 			continue
 		}
+		nonce := lua.Nonce(takers[grant.Taker].nonce, c.Pair)
+		g.Rows[grant.Taker] = slices.Grow(g.Rows[grant.Taker], len(ordinals))
 		for _, o := range ordinals {
-			h := Held{
-				Run: q.Run, Route: q.Index, Nonce: lua.Nonce(takers[grant.Taker].nonce, c.Pair), Ordinal: o, ClaimedAt: g.Now,
-			}
+			h := Held{Run: q.Run, Route: q.Index, Nonce: nonce, Ordinal: o, ClaimedAt: g.Now}
 			if err := h.decode(&rd, c); err != nil {
 				g.Broken = append(g.Broken, fmt.Errorf("row %s of run %s: %w",
 					umbel.DispatchKey(q.Run.WorkflowID, o), q.Run.ID, err))
