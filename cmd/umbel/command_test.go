@@ -215,7 +215,7 @@ func TestCommandIsTerminated(t *testing.T) {
 	for _, cause := range []error{umbel.ErrCancelled, umbel.ErrTimedOut, umbel.ErrLeaseLost, umbel.ErrWorkerStopping} {
 		ctx, cancel := withCause(t)
 		out := newBuffer()
-		c := sh(`sh -c 'trap "echo child told >&2; exit 0" TERM; echo up >&2; while :; do sleep 0.01; done' & trap 'wait; echo told >&2; exit 0' TERM; wait`)
+		c := sh(`trap 'wait; echo told >&2; exit 0' TERM; sh -c 'trap "echo child told >&2; exit 0" TERM; echo up >&2; while :; do sleep 0.01; done' & wait`)
 		c.stderr = out
 		go func() {
 			out.await("up")

@@ -55,16 +55,13 @@ func (p *printer) print(object any, columns ...string) error {
 	return nil
 }
 
-// close writes what is left. A table without rows still has its header.
-func (p *printer) close() error {
-	if p.format == formatTable && p.header != nil {
+// end writes what is left, and returns err, else why it could not. A table without rows still has its header.
+func (p *printer) end(err error) error {
+	if err == nil && p.format == formatTable && p.header != nil {
 		p.row(p.header)
 	}
-	return p.w.Flush()
+	return errors.Join(err, p.w.Flush())
 }
-
-// end closes p and returns err, else why it could not be closed.
-func (p *printer) end(err error) error { return errors.Join(err, p.close()) }
 
 // each calls do for what seq yields, until an error.
 func each[T any](seq func(func(T, error) bool), do func(T) error) error {
@@ -140,12 +137,12 @@ func newFailureJSON(f *umbel.Failure) *failureJSON {
 	}
 }
 
-// failureOf is what a result that is no value says about why.
+// failureOf is why a result has no value: a failure, or else that it was cancelled.
 func failureOf(err error) *umbel.Failure {
 	if f, ok := errors.AsType[*umbel.Failure](err); ok {
 		return f
 	}
-	return &umbel.Failure{Type: string(umbel.StatusCancelled), Message: err.Error()}
+	return &umbel.Failure{Type: string(umbel.StatusCancelled), Message: string(umbel.StatusCancelled)}
 }
 
 type resultJSON struct {

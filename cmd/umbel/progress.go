@@ -17,28 +17,35 @@ func isTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// progress is a bar on a terminal, and nothing anywhere else.
-type progress struct{ bar *progressbar.ProgressBar }
+// progress is a bar on a terminal, and nothing anywhere else. The zero progress is nothing.
+type progress struct {
+	w   io.Writer // nil if nothing is to be seen
+	bar *progressbar.ProgressBar
+}
 
 func newProgress(w io.Writer) *progress {
-	const often, width = 65 * time.Millisecond, 30
 	if !isTerminal(w) {
 		return &progress{}
 	}
-	return &progress{bar: progressbar.NewOptions64(1,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
-		progressbar.OptionThrottle(often), progressbar.OptionSetWidth(width), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetRenderBlankState(true),
-	)}
+	return &progress{w: w}
 }
+
+func (p *progress) visible() bool { return p.w != nil }
 
 // show draws how a run stands.
 func (p *progress) show(c umbel.Counts) {
-	if p.bar == nil || c.Scheduled == 0 {
+	const often, width = 65 * time.Millisecond, 30
+	if p.w == nil || c.Scheduled == 0 {
 		return
 	}
-	p.bar.ChangeMax64(c.Scheduled)
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions64(c.Scheduled,
+			progressbar.OptionSetWriter(p.w),
+			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
+			progressbar.OptionThrottle(often), progressbar.OptionSetWidth(width), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetRenderBlankState(true),
+		)
+	}
 	_ = p.bar.Set64(c.Resolved()) // a terminal that went away shows nothing
 }
 
@@ -48,5 +55,3 @@ func (p *progress) clear() {
 		_ = p.bar.Clear()
 	}
 }
-
-func (p *progress) visible() bool { return p.bar != nil }

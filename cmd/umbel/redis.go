@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -55,6 +56,9 @@ func openRedis(address string) (redis.UniversalClient, error) {
 			o.PoolSize = orDefault(o.PoolSize, poolSize)
 			client = redis.NewClient(o)
 		}
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // the rest holds the password
 	}
 	if err != nil {
 		return nil, usagef("--redis %q: %s; must be one of %s", redact(address), strings.TrimPrefix(err.Error(), "redis: "), redisForms)

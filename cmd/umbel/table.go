@@ -86,7 +86,12 @@ func payloadCell(p umbel.Payload) string {
 	return `""`
 }
 
-func failureCell(f *umbel.Failure) string { return cell(f.Type + ": " + f.Message) }
+func failureCell(f *umbel.Failure) string {
+	if f.Type == f.Message {
+		return cell(f.Type)
+	}
+	return cell(f.Type + ": " + f.Message)
+}
 
 func clock(t time.Time) string {
 	if t.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os/exec"
 	"time"
@@ -68,7 +69,7 @@ other workers, at no cost to their attempts.`,
 			if err != nil {
 				return err
 			}
-			return a.serveRows(cmd.Context(), w)
+			return a.serveRows(cmd.Context(), w, c.grace, c.stderr)
 		},
 	}
 	nameVar(cmd, &activity, "activity", "activity", client.DefaultActivity, "`name` of the activity that CMD is")
@@ -112,9 +113,12 @@ func newWorker(e worker.Engine, cfg worker.Config, activity string, c *command) 
 }
 
 // serveRows runs w until a signal has stopped it. The second signal stops it at once.
-func (a *app) serveRows(ctx context.Context, w *worker.Worker) error {
+func (a *app) serveRows(ctx context.Context, w *worker.Worker, grace time.Duration, stderr io.Writer) error {
 	ended := make(chan struct{})
 	defer close(ended)
+	context.AfterFunc(ctx, func() {
+		fmt.Fprintf(stderr, "umbel: stopping; commands may run on for %v, or until a second signal\n", grace)
+	})
 	go func() {
 		select {
 		case <-a.signals.again:
