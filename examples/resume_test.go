@@ -43,7 +43,7 @@ func TestResumeKilledHalfway(t *testing.T) {
 	})
 	t.Run("on a server", func(t *testing.T) {
 		t.Parallel()
-		addr, admin := serve(t)
+		addr, admin := serve(t, shortLease)
 		killHalfway(t, func() *client.Admin { return admin }, addr)
 	})
 }

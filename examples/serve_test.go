@@ -14,11 +14,15 @@ import (
 	"github.com/umbelhq/umbel/server"
 )
 
-// lease is that of the servers that [serve] starts: so long is a killed worker waited for.
-const lease = 3 * time.Second
+// Leases of the servers that the tests start. A killed worker is waited for so long; one that lives must never lose
+// its rows, however busy the machine is.
+const (
+	shortLease = 4 * time.Second
+	longLease  = time.Minute
+)
 
 // serve runs a server until the test ends, and returns its address and what a user at a keyboard has.
-func serve(t *testing.T) (addr string, admin *client.Admin) {
+func serve(t *testing.T, lease time.Duration) (addr string, admin *client.Admin) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	engine, err := server.Open(t.Context(), testredis.Mini(t).Client, server.Config{Lease: lease, Logger: log})

@@ -14,7 +14,7 @@ import (
 
 // lease is how long the numbers wait that were in hand when this process was killed. It is short, because nobody else
 // works here who might be slow to renew.
-const lease = 3 * time.Second
+const lease = 5 * time.Second
 
 // connect returns the engine and what to call when it is needed no more: that of the servers at UMBEL_ADDR, or one in
 // this process on a Redis that keeps its data in dir.
