@@ -163,7 +163,9 @@ func TestCase59ServerDiesBeforeItsReply(t *testing.T) {
 		rdb := w.redis.NewClient(w.T)
 		dying, err := server.Open(w.Context(), rdb, server.Config{Prefix: w.redis.Prefix, Logger: slog.New(slog.DiscardHandler)})
 		w.ok(err)
-		dead := serveOn(w.T, dying, &w.net, "dying:1")
+		listener, err := w.net.Listen("dying:1")
+		w.ok(err)
+		dead := serveOn(w.T, dying, listener)
 		time.Sleep(time.Second) // swept before: no gap
 		l := newLines(&w.net)
 		polled := w.halfway(dial(w.T, l.transport(w.T, h2), "dying:1"), l)

@@ -3,6 +3,7 @@ package seam
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -73,16 +74,16 @@ func serve(t *testing.T, r *testredis.Redis, n *memnet.Network, address string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveOn(t, s, n, address)
-}
-
-// serveOn serves address with s.
-func serveOn(t *testing.T, s *server.Server, n *memnet.Network, address string) *node {
-	t.Helper()
 	l, err := n.Listen(address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, s, l)
+}
+
+// serveOn serves a listener with s.
+func serveOn(t *testing.T, s *server.Server, l net.Listener) *node {
+	t.Helper()
 	x := &node{Server: s, done: make(chan struct{})}
 	var ctx context.Context
 	ctx, x.stop = context.WithCancel(context.WithoutCancel(t.Context()))
