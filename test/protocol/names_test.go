@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -114,6 +115,40 @@ func TestDocumentListsRefusals(t *testing.T) {
 	} {
 		if w := post(t, handler, tc.call, tc.body); w.Code != tc.status || strings.Contains(w.Body.String(), "details") {
 			t.Errorf("%s %.20s: %d %s, want %d without details", tc.call, tc.body, w.Code, w.Body, tc.status)
+		}
+	}
+}
+
+// keeper is an engine that keeps what it is asked.
+type keeper struct {
+	umbel.Engine
+
+	asked umbel.CommitRequest
+}
+
+func (k *keeper) Commit(_ context.Context, r umbel.CommitRequest) (umbel.CommitReply, error) {
+	k.asked = r
+	return umbel.CommitReply{}, nil
+}
+
+// A server takes what the document says that it takes: names of both kinds, numbers as texts, null; and leaves what it
+// does not know.
+func TestRequestsAreReadKindly(t *testing.T) {
+	t.Parallel()
+	want := umbel.CommitRequest{
+		Namespace: umbel.DefaultNamespace, WorkflowID: "w", Scheduled: 7, OnExisting: umbel.Existing,
+		Rows: []umbel.StagedRow{}, Types: []umbel.TypePolicy{},
+	}
+	for body, existing := range map[string]umbel.OnExisting{
+		`{"workflowId": "w", "scheduled": "7", "onExisting": "ON_EXISTING_EXISTING"}`:                            umbel.Existing,
+		`{"workflow_id": "w", "scheduled": 7, "on_existing": 2, "namespace": null}`:                              umbel.Existing,
+		`{"workflowId": "w", "scheduled": 7, "onExisting": "ON_EXISTING_NEW", "new": {"a": [1, null]}, "x": ""}`: umbel.SameInputs,
+	} {
+		k := &keeper{}
+		w := post(t, server.NewHandler(k), "WorkflowService/Commit", body)
+		want.OnExisting = existing
+		if w.Code != http.StatusOK || !reflect.DeepEqual(k.asked, want) {
+			t.Errorf("%s: %d %s\nread as %+v\nwant    %+v", body, w.Code, w.Body, k.asked, want)
 		}
 	}
 }
