@@ -48,11 +48,11 @@ told to end. What is resolved stays as it is; cancelling twice is no error.`,
 				return err
 			}
 			defer done()
-			ids := []string{}
-			if len(args) > 0 {
-				ids = args
-			} else if ids, err = a.filtered(cmd, admin, f, yes); err != nil {
-				return err
+			ids := args
+			if len(ids) == 0 {
+				if ids, err = a.filtered(cmd, admin, f, yes); err != nil {
+					return err
+				}
 			}
 			p := a.printer(cmd, true)
 			for _, id := range ids {

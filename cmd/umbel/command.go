@@ -204,7 +204,7 @@ func (a *attempt) start(cmd *exec.Cmd) error {
 	errDone := make(chan struct{})
 	go func() {
 		defer close(errDone)
-		defer errRead.Close()
+		defer func() { _ = errRead.Close() }()
 		a.passOn(errRead)
 	}()
 	go func() {

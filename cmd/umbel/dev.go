@@ -36,7 +36,7 @@ With --redis it works on a Redis that runs elsewhere, as umbel server does.`,
 				if err != nil {
 					return err
 				}
-				defer rdb.Close()
+				defer func() { _ = rdb.Close() }()
 				return a.serve(cmd, rdb, f, nil)
 			}
 			own, err := openOwn(cmd.Context(), data)
@@ -78,8 +78,10 @@ func openOwn(ctx context.Context, dir string) (*ownRedis, error) {
 
 // failed is why the Redis ended by itself, nil if it did not.
 func (o *ownRedis) failed(ctx context.Context) error {
-	if o.gone == nil || ctx.Err() != nil {
+	select {
+	case <-ctx.Done(): // this process is what ends
 		return nil
+	default:
 	}
 	select {
 	case <-o.gone:

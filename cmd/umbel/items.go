@@ -43,7 +43,7 @@ func (f *itemFormat) read(cmd *cobra.Command) iter.Seq2[umbel.Payload, error] {
 
 // items reads one item after the other from r. Memory does not grow with their number. An item that breaks a rule
 // ends the sequence with an error that matches umbel.ErrInvalid or umbel.ErrLimit and says which it was.
-func (f itemFormat) items(r io.Reader) iter.Seq2[umbel.Payload, error] {
+func (f *itemFormat) items(r io.Reader) iter.Seq2[umbel.Payload, error] {
 	noun, end := "line", byte('\n')
 	if f.null {
 		noun, end = "item", 0

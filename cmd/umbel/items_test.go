@@ -114,7 +114,7 @@ func TestItemsStream(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	n := 0
-	for _, err := range (itemFormat{}).items(r) {
+	for _, err := range new(itemFormat).items(r) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,9 +68,11 @@ func resultCells(r umbel.Result[umbel.Payload], withInput bool) []string {
 	return append(cells, payloadCell(r.Value))
 }
 
+func hasValue(r umbel.Result[umbel.Payload]) bool { return r.Err == nil }
+
 // raw writes a result's bytes and a newline.
 func (p *printer) raw(cmd *cobra.Command, r umbel.Result[umbel.Payload]) error {
-	if r.Err != nil {
+	if !hasValue(r) {
 		sayFailed(cmd, r)
 		return nil
 	}

@@ -72,7 +72,7 @@ completed.`,
 				if err != nil {
 					return err
 				}
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				return a.xargs(cmd, conn, &f, nil)
 			}
 			return a.private(cmd, &f)
@@ -124,7 +124,7 @@ func (a *app) private(cmd *cobra.Command, f *runFlags) error {
 	return errors.Join(a.xargs(cmd, srv, f, own.gone), own.failed(cmd.Context()))
 }
 
-var errRedisGone = errors.New("Redis has ended")
+var errRedisGone = errors.New("redis-server has ended")
 
 // engine is what both of xargs' sides need.
 type engine interface {
@@ -188,7 +188,7 @@ func (a *app) writeResults(
 	q := client.ResultsQuery{Run: run.ID(), Ordered: f.keep, Follow: true}
 	out := cmd.OutOrStdout()
 	err = each(admin.Results(ctx, run.WorkflowID(), q), func(r umbel.Result[umbel.Payload]) error {
-		if r.Err != nil {
+		if !hasValue(r) {
 			failed++
 			sayFailed(cmd, r)
 			return nil

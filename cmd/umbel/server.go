@@ -62,7 +62,7 @@ where only those can connect who may.`,
 			if err != nil {
 				return err
 			}
-			defer rdb.Close()
+			defer func() { _ = rdb.Close() }()
 			return a.serve(cmd, rdb, f, nil)
 		},
 	}
@@ -78,7 +78,7 @@ func (a *app) serve(cmd *cobra.Command, rdb redis.UniversalClient, f *serverFlag
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w\n  choose another address with --listen", f.listen, errors.Unwrap(err))
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	if err := ping(ctx, rdb); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -179,15 +178,6 @@ func dev(t *testing.T, args ...string) string {
 func umbelOutput(t *testing.T, items string, args []string, env ...string) string {
 	t.Helper()
 	return background(t, items, args, env...).exits(0)
-}
-
-// seq is the numbers from 1 to n, one a line.
-func seq(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintln(&b, i+1)
-	}
-	return b.String()
 }
 
 // writeFile writes a file into a directory of the test and returns its path.

@@ -11,14 +11,14 @@ import (
 func TestSafeText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"plain, ünïcode 👩‍👧 日本": "plain, ünïcode 👩‍👧 日本",
-		"two\nlines":            "two\nlines",
-		"\x1b[2Jgone\r":         `\x1b[2Jgone\r`,
-		"bell\a tab\t":          `bell\a tab\t`,
-		"\u0085\u009b31m":       `\u0085\u009b31m`,
-		"\u202Eright to left":   `\u202eright to left`,
-		"not \xff UTF-8":        `not \xff UTF-8`,
-		"\uFFFD is":             "\uFFFD is",
+		"plain, ünïcode 👩‍👧":  "plain, ünïcode 👩‍👧",
+		"two\nlines":          "two\nlines",
+		"\x1b[2Jgone\r":       `\x1b[2Jgone\r`,
+		"bell\a tab\t":        `bell\a tab\t`,
+		"\u0085\u009b31m":     `\u0085\u009b31m`,
+		"\u202Eright to left": `\u202eright to left`,
+		"not \xff UTF-8":      `not \xff UTF-8`,
+		"\uFFFD is":           "\uFFFD is",
 	} {
 		if got := safeText(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)

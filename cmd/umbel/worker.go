@@ -60,7 +60,7 @@ other workers, at no cost to their attempts.`,
 			if err != nil {
 				return err
 			}
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			if err := a.reach(cmd.Context(), conn); err != nil && cmd.Context().Err() == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "umbel: %s\n  waiting for it\n", message(err))
 			}

@@ -28,7 +28,7 @@ func (s *Server) acquire() (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", s.dir, err)
 	}
 	if !free {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		return nil, fmt.Errorf("the data directory %s is in use by another umbel%s: end that one first, or give another directory",
 			s.dir, ownerOf(f))
 	}
@@ -89,6 +89,6 @@ func (s *Server) shutDown(ctx context.Context) {
 		return
 	}
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, MaxRetries: -1})
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	_ = c.ShutdownNoSave(ctx).Err() // the lock tells whether it ended
 }

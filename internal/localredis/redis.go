@@ -84,7 +84,7 @@ func (s *Server) launch(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	defer mine.Close() // Redis has its own copy, and with it the lock
+	defer func() { _ = mine.Close() }() // Redis has its own copy, and with it the lock
 	if s.socket, err = newSocket(s.dir); err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func (s *Server) launch(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 
-	cmd := exec.Command(bin, "-") //nolint:gosec,noctx // found on PATH; it outlives the call that starts it
+	cmd := exec.Command(bin, "-") //nolint:noctx // found on PATH; it outlives the call that starts it
 	cmd.Dir = s.dir
 	cmd.Stdin = strings.NewReader(config(s.socket))
 	cmd.Stdout, cmd.Stderr = log, log
@@ -173,7 +173,11 @@ func (s *Server) Done() <-chan struct{} { return s.child.Done() }
 
 // Err says how redis-server ended, once [Server.Done] is closed.
 func (s *Server) Err() error {
-	return fmt.Errorf("redis-server in %s has ended (%v):\n%s", s.dir, s.child.Err(), s.logTail())
+	how := "exit status 0"
+	if err := s.child.Err(); err != nil {
+		how = err.Error()
+	}
+	return fmt.Errorf("redis-server in %s has ended (%s):\n%s", s.dir, how, s.logTail())
 }
 
 // Close ends redis-server, waits until it has ended, and leaves the directory to others. A second Close does
