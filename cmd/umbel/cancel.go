@@ -60,7 +60,7 @@ told to end. What is resolved stays as it is; cancelling twice is no error.`,
 				if err != nil {
 					return p.end(err)
 				}
-				if err := p.print(cancelledJSON{umbel.WorkflowID(id), n}, fmt.Sprintf("cancelled %d rows of %s", n, safeText(id))); err != nil {
+				if err := p.print(cancelledJSON{umbel.WorkflowID(id), n}, "cancelled "+many(n, "row")+" of "+safeText(id)); err != nil {
 					return err
 				}
 			}
@@ -87,7 +87,7 @@ func (a *app) filtered(cmd *cobra.Command, admin *client.Admin, f client.ListFil
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "umbel: %d running workflows match\n", len(ids))
+	fmt.Fprintln(cmd.ErrOrStderr(), "umbel: filter matches "+many(int64(len(ids)), "running workflow"))
 	if !yes && len(ids) > 0 {
 		return nil, usagef("nothing was cancelled: add --yes to cancel them")
 	}

@@ -92,9 +92,6 @@ func (a *app) connectAdmin(cmd *cobra.Command) (*client.Admin, func(), error) {
 
 // message is what a person is told of an error.
 func message(err error) string {
-	if _, ok := errors.AsType[quietError](err); ok {
-		return ""
-	}
 	text := strings.TrimPrefix(err.Error(), "umbel: ")
 	if isHint(err) {
 		return text

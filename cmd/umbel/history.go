@@ -66,7 +66,7 @@ func eventCells(e umbel.Event) []string {
 func what(e umbel.Event) string {
 	switch e.Type {
 	case umbel.WorkflowStarted:
-		return "run " + string(e.RunID) + ", " + decimal(e.Scheduled) + " rows"
+		return "run " + string(e.RunID) + ", " + many(e.Scheduled, "row")
 	case umbel.ActivityScheduled:
 		parts := []string{"activity " + safeText(e.Row.Type), "task queue " + safeText(e.TaskQueue)}
 		if e.Node != "" {

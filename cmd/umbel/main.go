@@ -29,7 +29,7 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, signals := notify(context.Background())
 	defer signals.stop()
-	a := &app{signals: signals, stderr: stderr}
+	a := &app{signals: signals}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -46,16 +46,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case ctx.Err() != nil && code != exitUsage:
 		code = exitInterrupted
 	}
-	if text := message(err); text != "" && (code != exitInterrupted || isHint(err)) {
-		fmt.Fprintln(stderr, "umbel: "+safeText(text))
+	if code != exitInterrupted || isHint(err) { // else the person knows
+		fmt.Fprintln(stderr, "umbel: "+safeText(message(err)))
 	}
 	return code
 }
-
-// quietError ends the program with a code and says nothing, because all has been said.
-type quietError int
-
-func (e quietError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // usageError is what is wrong with the command line.
 type usageError struct{ err error }
@@ -80,9 +75,6 @@ func isHint(err error) bool {
 }
 
 func exitCode(err error) int {
-	if code, ok := errors.AsType[quietError](err); ok {
-		return int(code)
-	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"log/slog"
 	"os"
 
@@ -22,7 +20,6 @@ const (
 type app struct {
 	signals *signals
 	started bool // the command line was understood
-	stderr  io.Writer
 
 	addr      string
 	namespace string
@@ -142,7 +139,7 @@ func program(cmd *cobra.Command, args []string) error {
 	case dash > 0:
 		return usagef("unexpected argument %q before --", args[0])
 	case args[0] == "":
-		return errors.New("the command after -- is empty")
+		return usagef("the command after -- is empty")
 	}
 	return nil
 }

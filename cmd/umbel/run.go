@@ -176,7 +176,7 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d rows have no result", failed)
+		return errors.New(many(failed, "row") + " without a result")
 	}
 	return nil
 }

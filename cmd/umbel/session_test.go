@@ -171,6 +171,12 @@ func (s *session) exits(want int) string {
 func dev(t *testing.T, args ...string) string {
 	t.Helper()
 	s := background(t, "", append([]string{"dev", "--listen", "127.0.0.1:0", "--lease", "1s"}, args...))
+	return servesAt(s)
+}
+
+// servesAt is the environment that names a server.
+func servesAt(s *session) string {
+	s.t.Helper()
 	return "UMBEL_ADDR=" + s.match(regexp.MustCompile(`umbel: serving on (http://\S+)\r?\n`))[1]
 }
 

@@ -102,6 +102,14 @@ func clock(t time.Time) string {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
+// many is n things.
+func many(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return decimal(n) + " " + thing + "s"
+}
+
 // dash stands for what is not there.
 func dash(s string) string {
 	if s == "" {

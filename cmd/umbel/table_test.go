@@ -53,7 +53,7 @@ func TestQuoteArg(t *testing.T) {
 func TestExitCode(t *testing.T) {
 	t.Parallel()
 	for want, errs := range map[int][]error{
-		exitFailed:      {errors.New("x"), umbel.ErrAlreadyExists, umbel.ErrOverloaded, umbel.ErrInternal, quietError(1)},
+		exitFailed:      {errors.New("x"), umbel.ErrAlreadyExists, umbel.ErrOverloaded, umbel.ErrInternal},
 		exitUsage:       {umbel.ErrInvalid, umbel.ErrLimit, usagef("x")},
 		exitUnreachable: {umbel.ErrNotFound, umbel.ErrUnavailable, &hintError{"x", umbel.ErrUnavailable}},
 	} {

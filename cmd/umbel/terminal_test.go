@@ -4,9 +4,12 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // On a terminal `start --wait` draws a bar; Ctrl-C detaches and says how to look again, and the work goes on.
@@ -120,6 +123,77 @@ func TestWorkerStopsAtOnce(t *testing.T) {
 	w.exits(0)
 	again := background(t, "", []string{"worker", "--", "sh", "-c", `echo "attempt $UMBEL_ATTEMPT" >&2`}, env)
 	again.await("[0] attempt 1")
+}
+
+// A Redis that somebody ends takes its server along, which says so.
+func TestDevWithoutItsRedis(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := background(t, "", []string{"dev", "--data", data, "--listen", "127.0.0.1:0"})
+	s.await("serving on http://")
+	socket, err := os.ReadFile(filepath.Join(data, "socket.path"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(&redis.Options{Network: "unix", Addr: string(socket), MaxRetries: -1})
+	defer c.Close()
+	_ = c.ShutdownNoSave(t.Context())
+	if out := s.exits(1); !strings.Contains(out, "umbel: redis-server in "+data+" has ended (exit status 0)") {
+		t.Errorf("it said\n%s", out)
+	}
+}
+
+// A server that is told to end answers what is under way, and exits with 0.
+func TestServerEnds(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		s := background(t, "", []string{"dev", "--listen", "127.0.0.1:0"})
+		s.await("serving on http://")
+		s.signal(sig)
+		s.exits(0)
+	}
+}
+
+// Servers work on a Redis that runs elsewhere; those with another prefix do not meet.
+func TestServerOnARedis(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	first := dev(t, "--data", data)
+	umbelOutput(t, "a\n", []string{"start", "--workflow-id", "w"}, first)
+	socket, err := os.ReadFile(filepath.Join(data, "socket.path"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "unix://" + string(socket)
+	for _, tc := range []struct {
+		args []string
+		sees bool
+	}{
+		{[]string{"server", "--redis", url, "--log-format", "json"}, true},
+		{[]string{"dev", "--redis", url}, true},
+		{[]string{"server", "--redis", url, "--prefix", "other", "--lease", "2s"}, false},
+	} {
+		s := background(t, "", append(tc.args, "--listen", "127.0.0.1:0"))
+		env := servesAt(s)
+		if got := umbelOutput(t, "", []string{"list", "--format", "json"}, env); strings.Contains(got, `"w"`) != tc.sees {
+			t.Errorf("umbel %v lists %q", tc.args, got)
+		}
+		s.signal(syscall.SIGTERM)
+		if out := s.exits(0); strings.Index(out, "every acknowledged start and result survives a power cut") > strings.Index(out, "umbel: serving on") {
+			t.Errorf("umbel %v says too late how durable it is:\n%s", tc.args, out)
+		}
+	}
+}
+
+// What is only in memory cannot go on.
+func TestRunInMemoryIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := background(t, "a\nb\n", []string{"run", "-j", "1", "--", "sh", "-c", "echo up >&2; exec sleep 600"}, "UMBEL_ADDR=")
+	s.await("[0] up")
+	s.signal(syscall.SIGINT)
+	if out := s.exits(130); !strings.Contains(out, "umbel: interrupted; a run with --data and --workflow-id can go on later") {
+		t.Errorf("it said\n%s", out)
+	}
 }
 
 // Ctrl-C ends a run and its commands. What is named goes on; what nobody can go on with is cancelled.
