@@ -39,6 +39,9 @@ type Starter interface {
 type Poller interface {
 	// Poll waits for due rows and claims them. An empty reply after the wait is no error.
 	Poll(context.Context, PollRequest) (PollReply, error)
+	// Leave ends the polls of a worker that is about to stop: each answers at once with what it has claimed, be it
+	// nothing. To end a poll's context instead loses rows that are on their way, until their lease lapses.
+	Leave(context.Context, LeaveRequest) error
 	// Renew extends the leases of the rows that a worker holds and says which of them it holds no more.
 	Renew(context.Context, RenewRequest) (RenewReply, error)
 	// Report records outcomes. Every item has its own verdict; one bad item never fails its batch.
@@ -207,6 +210,12 @@ type ClaimedRow struct {
 
 // DispatchKey is {workflow_id}:{ordinal}.
 func (r ClaimedRow) DispatchKey() string { return DispatchKey(r.WorkflowID, r.Ordinal) }
+
+// LeaveRequest names a worker as its polls do.
+type LeaveRequest struct {
+	Namespace string
+	Worker    string
+}
 
 // RenewRequest names the rows that a worker holds.
 type RenewRequest struct {

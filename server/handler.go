@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -35,6 +36,9 @@ func NewHandler(e umbel.Engine) http.Handler {
 		connect.WithConditionalHandlerOptions(limits),
 		connect.WithRecover(recovered),
 	}
+	for _, c := range wire.Codecs() {
+		opts = append(opts, connect.WithCodec(c))
+	}
 	mux := http.NewServeMux()
 	mux.Handle(umbelv1connect.NewWorkflowServiceHandler(workflowService{e}, opts...))
 	mux.Handle(umbelv1connect.NewWorkerServiceHandler(workerService{e}, opts...))
@@ -42,7 +46,7 @@ func NewHandler(e umbel.Engine) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, connect.CodeUnimplemented, fmt.Sprintf("no such path %q; calls are POST /umbel.v1.WorkflowService/… and /umbel.v1.WorkerService/…", r.URL.Path))
 	})
-	return handOver(checkType(mux))
+	return handOver(checkForm(mux))
 }
 
 func limits(spec connect.Spec) []connect.HandlerOption {
@@ -62,14 +66,18 @@ func recovered(ctx context.Context, spec connect.Spec, _ http.Header, p any) err
 	return wire.Error(&umbel.Error{Code: umbel.CodeInternal, Op: spec.Procedure, Reason: "the call panicked; the server's log says more"})
 }
 
-// checkType explains what Connect refuses without a word: a POST whose content type is none of its own.
-func checkType(next http.Handler) http.Handler {
+// checkForm explains what Connect refuses without a word: a call that is no POST, or one whose content type is none of
+// its own. Calls that read may be made with GET, as Connect defines it: with the request in the query.
+func checkForm(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			t, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-			switch t = strings.ToLower(strings.TrimSpace(t)); {
-			case t == "application/json", t == "application/proto", strings.HasPrefix(t, "application/grpc"), strings.HasPrefix(t, "application/connect+"):
-			default:
+		switch {
+		case !strings.HasPrefix(r.URL.Path, "/umbel."), r.Method == http.MethodGet && r.URL.Query().Has("message"):
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			refuse(w, http.StatusMethodNotAllowed, connect.CodeInvalidArgument, fmt.Sprintf("%s %s: calls are made with POST", r.Method, r.URL.Path))
+			return
+		default:
+			if t := r.Header.Get("Content-Type"); !known(t) {
 				refuse(w, http.StatusUnsupportedMediaType, connect.CodeInvalidArgument,
 					fmt.Sprintf("Content-Type %q must be application/json or application/proto", t))
 				return
@@ -77,6 +85,22 @@ func checkType(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// known reports whether Connect takes a content type.
+func known(contentType string) bool {
+	t, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return false
+	}
+	switch t {
+	case "application/json":
+		return len(params) == 0 || len(params) == 1 && strings.EqualFold(params["charset"], "utf-8")
+	case "application/proto", "application/grpc", "application/grpc+proto", "application/grpc+json",
+		"application/grpc-web", "application/grpc-web+proto", "application/grpc-web+json":
+		return len(params) == 0
+	}
+	return false
 }
 
 // refuse answers what never becomes a call, in the form of Connect's errors.

@@ -72,6 +72,13 @@ func (s workerService) poll(ctx context.Context, r umbel.PollRequest) (umbel.Pol
 	return own.reply(rows), nil
 }
 
+func (s workerService) Leave(ctx context.Context, m *v1.LeaveRequest) (*v1.LeaveResponse, error) {
+	leave := func(ctx context.Context, r umbel.LeaveRequest) (struct{}, error) {
+		return struct{}{}, s.e.Leave(ctx, r)
+	}
+	return answer(ctx, m, wire.ToLeaveRequest, leave, wire.LeaveReply)
+}
+
 func (s workerService) Renew(ctx context.Context, m *v1.RenewRequest) (*v1.RenewResponse, error) {
 	return answer(ctx, m, wire.ToRenewRequest, s.e.Renew, wire.RenewReply)
 }

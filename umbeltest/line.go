@@ -75,6 +75,14 @@ func (l *line) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply, 
 	return orSilence(ctx, l, r, l.to.Poll)
 }
 
+func (l *line) Leave(ctx context.Context, r umbel.LeaveRequest) error {
+	leave := func(ctx context.Context, r umbel.LeaveRequest) (struct{}, error) {
+		return struct{}{}, l.to.Leave(ctx, r)
+	}
+	_, err := orSilence(ctx, l, r, leave)
+	return err
+}
+
 func (l *line) Renew(ctx context.Context, r umbel.RenewRequest) (umbel.RenewReply, error) {
 	return orSilence(ctx, l, r, l.to.Renew)
 }

@@ -32,6 +32,8 @@ func (e *endless) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollRepl
 	return umbel.PollReply{Rows: rows}, nil
 }
 
+func (e *endless) Leave(context.Context, umbel.LeaveRequest) error { return nil }
+
 func (e *endless) Renew(_ context.Context, r umbel.RenewRequest) (umbel.RenewReply, error) {
 	return umbel.RenewReply{States: make([]umbel.HoldState, len(r.Tokens))}, nil
 }

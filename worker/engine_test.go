@@ -36,6 +36,7 @@ type fake struct {
 
 	polls   []umbel.PollRequest
 	brought []int
+	leaves  map[string]int // by worker
 	renews  []umbel.RenewRequest
 	reports []umbel.ReportRequest
 }
@@ -50,7 +51,7 @@ type claim struct {
 func newFake() *fake {
 	return &fake{
 		lease: umbel.DefaultLease, changed: make(chan struct{}),
-		claims: map[umbel.Token]*claim{}, ends: map[int64]umbel.ReportItem{},
+		leaves: map[string]int{}, claims: map[umbel.Token]*claim{}, ends: map[int64]umbel.ReportItem{},
 	}
 }
 
@@ -96,6 +97,7 @@ func (f *fake) sweep() {
 func (f *fake) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply, error) {
 	f.mu.Lock()
 	f.polls = append(f.polls, r)
+	left := f.leaves[r.Worker]
 	hook := f.onPoll
 	f.mu.Unlock()
 	if hook != nil {
@@ -128,22 +130,30 @@ func (f *fake) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply, 
 			rows = append(rows, row)
 		}
 		f.due = rest
-		changed := f.changed
+		changed, leaves := f.changed, f.leaves[r.Worker] > left
 		if len(rows) > 0 {
 			f.brought = append(f.brought, len(rows))
 		}
 		f.mu.Unlock()
-		left := time.Until(deadline)
-		if len(rows) > 0 || left <= 0 {
+		wait := time.Until(deadline)
+		if len(rows) > 0 || wait <= 0 || leaves {
 			return umbel.PollReply{Rows: rows}, nil
 		}
 		select {
 		case <-ctx.Done():
 			return umbel.PollReply{}, &umbel.Error{Code: umbel.CodeUnavailable, Err: ctx.Err()}
 		case <-changed:
-		case <-time.After(min(left, 100*time.Millisecond)):
+		case <-time.After(min(wait, 100*time.Millisecond)):
 		}
 	}
+}
+
+func (f *fake) Leave(_ context.Context, r umbel.LeaveRequest) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leaves[r.Worker]++
+	f.broadcast()
+	return nil
 }
 
 func (f *fake) delay() {

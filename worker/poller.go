@@ -153,8 +153,9 @@ func worthwhile(free, busy, slots int) bool {
 
 // poll makes one poll and starts what it brings. It returns how many rows it started.
 func (w *Worker) poll(ctx, base context.Context, p plan, wait time.Duration) (int, error) {
-	callCtx, cancel := context.WithTimeout(ctx, wait+pollSlack)
+	callCtx, cancel := context.WithTimeout(base, wait+pollSlack)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { w.endPoll(callCtx, cancel) })()
 	var reply umbel.PollReply
 	err := guard(func() (err error) {
 		reply, err = w.engine.Poll(callCtx, umbel.PollRequest{

@@ -38,6 +38,7 @@ import urllib.parse
 MAX_RESULT_BYTES = 2 << 20  # of a row
 MAX_REPORT_BYTES = 4 << 20  # of a call
 MAX_CALL_ITEMS = 1_000
+LEAVE_WAIT = 2  # seconds that a worker which stops waits for its open poll
 POLL_WAIT = 20.0  # seconds a poll is held open; at most 50
 PATIENCE = 15.0  # seconds for an answer, beyond what it was asked to wait
 RENEW_EVERY = 0.9  # seconds, at most: so is a cancel noticed within a second
@@ -73,11 +74,8 @@ class Servers:
             self.urls.append(url)
         self.current = random.randrange(len(self.urls))
 
-    def call(self, method, request, timeout=PATIENCE, opened=lambda _: None):
-        """Returns the reply, or raises Unavailable or Refused. Tries each server once.
-
-        opened is told of each socket before the request is sent; it may raise Unavailable.
-        """
+    def call(self, method, request, timeout=PATIENCE):
+        """Returns the reply, or raises Unavailable or Refused. Tries each server once."""
         problem = "no server"
         for _ in self.urls:
             at = self.current
@@ -85,8 +83,6 @@ class Servers:
             kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
             with contextlib.closing(kind(url.netloc, timeout=timeout)) as connection:
                 try:
-                    connection.connect()
-                    opened(connection.sock)
                     path = f"{url.path.rstrip('/')}/umbel.v1.WorkerService/{method}"
                     connection.request("POST", path, json.dumps(request), {"Content-Type": "application/json"})
                     reply = connection.getresponse()
@@ -100,6 +96,13 @@ class Servers:
                     problem = f"{url.netloc}: {error}"
             self.current = (at + 1) % len(self.urls)
         raise Unavailable(problem)
+
+
+    def call_each(self, method, request, timeout=PATIENCE):
+        """Makes a call of every server, whatever they answer."""
+        for url in self.urls:
+            with contextlib.suppress(Unavailable, Refused):
+                Servers(url.geturl()).call(method, request, timeout)
 
 
 def seconds(text):
@@ -145,7 +148,7 @@ class Worker:
         self.held = {}  # by token: the rows whose outcome is not answered yet. Guarded by changed, as are:
         self.stuck = 0  # functions that run on though their row is decided
         self.outcomes = []
-        self.polling = None  # the socket of the poll that is open
+        self.polling = False  # a poll is open
         self.changed = threading.Condition()
         self.todo = queue.Queue()
         self.stopping = threading.Event()
@@ -158,10 +161,8 @@ class Worker:
             threading.Thread(target=loop, daemon=True).start()
         while not self.stopping.is_set():
             time.sleep(0.1)  # rather than wait: a signal calls stop in this thread, which must hold no lock then
+        self.leave()
         with self.changed:
-            if self.polling:  # else it would get what is given back
-                with contextlib.suppress(OSError):
-                    self.polling.shutdown(socket.SHUT_RDWR)
             self.changed.wait_for(lambda: all(row.decided for row in self.held.values()), self.grace)
             left = [row for row in self.held.values() if not row.decided]
         for row in left:
@@ -171,6 +172,15 @@ class Worker:
             self.changed.wait_for(lambda: not self.held, self.lease)
         if self.broken:
             raise self.broken
+
+    def leave(self):
+        """Has the poll that is open answered: cut off, it would lose the rows that are on their way to it."""
+        ended = time.monotonic() + LEAVE_WAIT
+        while time.monotonic() < ended:  # again and again: the poll may reach its server after the call
+            self.servers.call_each("Leave", self.me, LEAVE_WAIT)
+            with self.changed:
+                if self.changed.wait_for(lambda: not self.polling, 0.1):
+                    return
 
     def stop(self, *_):
         """Ends run. It may be called by a signal."""
@@ -184,37 +194,34 @@ class Worker:
                 self.changed.wait_for(lambda: self.free() > 0)
                 free = self.free()
             ask = {**self.scope, **self.me, "types": list(self.activities), "maxRows": free, "wait": f"{POLL_WAIT}s"}
-            try:
-                reply = self.servers.call("Poll", ask, POLL_WAIT + PATIENCE, self.opened)
-            except Unavailable as error:
+            with self.changed:
                 if self.stopping.is_set():
                     return
+                self.polling = True
+            rows = []
+            try:
+                reply = self.servers.call("Poll", ask, POLL_WAIT + PATIENCE)
+                rows = [Row(message) for message in reply.get("rows", [])]
+                failures = 0
+            except Unavailable as error:
                 failures += 1
                 log(f"cannot poll, trying again: {error}")
-                self.stopping.wait(back_off(failures))
-                continue
             except Refused as error:
                 self.broken = error
                 self.stop()
-                return
-            failures = 0
-            rows = [Row(message) for message in reply.get("rows", [])]
             with self.changed:
                 if rows:
                     self.lease = seconds(reply["lease"])
                 self.held.update({row.token: row for row in rows})
+                self.polling = False
+                self.changed.notify_all()
+            if failures:
+                self.stopping.wait(back_off(failures))
             for row in rows:
                 if self.stopping.is_set():
                     self.decide(row, {"outcome": "OUTCOME_RELEASED"})
                 else:
                     self.todo.put(row)
-
-    def opened(self, sock):
-        """Remembers the connection of the poll that is about to be made."""
-        with self.changed:
-            if self.stopping.is_set():
-                raise Unavailable("the worker stops")
-            self.polling = sock
 
     def free(self):
         return self.concurrency - len(self.held) - self.stuck

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -164,6 +166,23 @@ func (e *Engine) Discard(ctx context.Context, r umbel.DiscardRequest) error {
 // Poll implements umbel.Poller.
 func (e *Engine) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollReply, error) {
 	return call(ctx, e, "poll", r.Wait, r, wire.PollRequest, (*server).poll, wire.ToPollReply(r))
+}
+
+// Leave implements umbel.Poller. It asks every server: the polls may wait at any of them. One answer will do.
+func (e *Engine) Leave(ctx context.Context, r umbel.LeaveRequest) error {
+	errs := make([]error, len(e.servers))
+	var asked sync.WaitGroup
+	for i := range e.servers {
+		asked.Go(func() {
+			one := &Engine{servers: e.servers[i : i+1]}
+			_, errs[i] = call(ctx, one, "leave", 0, r, wire.LeaveRequest, (*server).leave, wire.ToLeaveReply)
+		})
+	}
+	asked.Wait()
+	if slices.Contains(errs, nil) {
+		return nil
+	}
+	return errs[e.current.Load()]
 }
 
 // Renew implements umbel.Poller.

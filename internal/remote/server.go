@@ -28,6 +28,10 @@ func (s *server) poll(ctx context.Context, m *v1.PollRequest) (*v1.PollResponse,
 	return s.worker.Poll(ctx, m)
 }
 
+func (s *server) leave(ctx context.Context, m *v1.LeaveRequest) (*v1.LeaveResponse, error) {
+	return s.worker.Leave(ctx, m)
+}
+
 func (s *server) renew(ctx context.Context, m *v1.RenewRequest) (*v1.RenewResponse, error) {
 	return s.worker.Renew(ctx, m)
 }

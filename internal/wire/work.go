@@ -67,6 +67,22 @@ func ToPollReply(r umbel.PollRequest) func(*v1.PollResponse) (umbel.PollReply, e
 	}
 }
 
+// LeaveRequest encodes r.
+func LeaveRequest(r umbel.LeaveRequest) *v1.LeaveRequest {
+	return &v1.LeaveRequest{Namespace: &r.Namespace, Worker: r.Worker}
+}
+
+// ToLeaveRequest decodes m.
+func ToLeaveRequest(m *v1.LeaveRequest) (umbel.LeaveRequest, error) {
+	return umbel.LeaveRequest{Namespace: namespace(m.Namespace), Worker: m.Worker}, nil
+}
+
+// LeaveReply encodes nothing.
+func LeaveReply(struct{}) *v1.LeaveResponse { return &v1.LeaveResponse{} }
+
+// ToLeaveReply decodes nothing: an answer is all that it is.
+func ToLeaveReply(*v1.LeaveResponse) (struct{}, error) { return struct{}{}, nil }
+
 // RenewRequest encodes r.
 func RenewRequest(r umbel.RenewRequest) *v1.RenewRequest {
 	return &v1.RenewRequest{Namespace: &r.Namespace, Worker: r.Worker, Tokens: mapped(r.Tokens, opaque)}

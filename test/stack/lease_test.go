@@ -231,6 +231,10 @@ func (e *redirected) Poll(ctx context.Context, r umbel.PollRequest) (umbel.PollR
 	return e.to.Load().Poll(ctx, r)
 }
 
+func (e *redirected) Leave(ctx context.Context, r umbel.LeaveRequest) error {
+	return e.to.Load().Leave(ctx, r)
+}
+
 func (e *redirected) Renew(ctx context.Context, r umbel.RenewRequest) (umbel.RenewReply, error) {
 	return e.to.Load().Renew(ctx, r)
 }

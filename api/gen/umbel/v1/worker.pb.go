@@ -500,6 +500,98 @@ func (x *PollResponse) GetLease() *durationpb.Duration {
 	return nil
 }
 
+// LeaveRequest names a worker.
+type LeaveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The namespace; left out: default.
+	Namespace *string `protobuf:"bytes,1,opt,name=namespace,proto3,oneof" json:"namespace,omitempty"`
+	// The worker, as in Poll.
+	Worker        string `protobuf:"bytes,2,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveRequest) Reset() {
+	*x = LeaveRequest{}
+	mi := &file_umbel_v1_worker_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveRequest) ProtoMessage() {}
+
+func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umbel_v1_worker_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
+func (*LeaveRequest) Descriptor() ([]byte, []int) {
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LeaveRequest) GetNamespace() string {
+	if x != nil && x.Namespace != nil {
+		return *x.Namespace
+	}
+	return ""
+}
+
+func (x *LeaveRequest) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+// LeaveResponse is empty.
+type LeaveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveResponse) Reset() {
+	*x = LeaveResponse{}
+	mi := &file_umbel_v1_worker_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveResponse) ProtoMessage() {}
+
+func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_umbel_v1_worker_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveResponse.ProtoReflect.Descriptor instead.
+func (*LeaveResponse) Descriptor() ([]byte, []int) {
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{4}
+}
+
 // RenewRequest names the rows that a worker holds.
 type RenewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -515,7 +607,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_umbel_v1_worker_proto_msgTypes[3]
+	mi := &file_umbel_v1_worker_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +619,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umbel_v1_worker_proto_msgTypes[3]
+	mi := &file_umbel_v1_worker_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +632,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{3}
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RenewRequest) GetNamespace() string {
@@ -575,7 +667,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_umbel_v1_worker_proto_msgTypes[4]
+	mi := &file_umbel_v1_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +679,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umbel_v1_worker_proto_msgTypes[4]
+	mi := &file_umbel_v1_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +692,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{4}
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RenewResponse) GetStates() []HoldState {
@@ -629,7 +721,7 @@ type ReportItem struct {
 
 func (x *ReportItem) Reset() {
 	*x = ReportItem{}
-	mi := &file_umbel_v1_worker_proto_msgTypes[5]
+	mi := &file_umbel_v1_worker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +733,7 @@ func (x *ReportItem) String() string {
 func (*ReportItem) ProtoMessage() {}
 
 func (x *ReportItem) ProtoReflect() protoreflect.Message {
-	mi := &file_umbel_v1_worker_proto_msgTypes[5]
+	mi := &file_umbel_v1_worker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +746,7 @@ func (x *ReportItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportItem.ProtoReflect.Descriptor instead.
 func (*ReportItem) Descriptor() ([]byte, []int) {
-	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{5}
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReportItem) GetToken() string {
@@ -707,7 +799,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_umbel_v1_worker_proto_msgTypes[6]
+	mi := &file_umbel_v1_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +811,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umbel_v1_worker_proto_msgTypes[6]
+	mi := &file_umbel_v1_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +824,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{6}
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -771,7 +863,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_umbel_v1_worker_proto_msgTypes[7]
+	mi := &file_umbel_v1_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +875,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_umbel_v1_worker_proto_msgTypes[7]
+	mi := &file_umbel_v1_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +888,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{7}
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Verdict) GetCode() VerdictCode {
@@ -831,7 +923,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_umbel_v1_worker_proto_msgTypes[8]
+	mi := &file_umbel_v1_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +935,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umbel_v1_worker_proto_msgTypes[8]
+	mi := &file_umbel_v1_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +948,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{8}
+	return file_umbel_v1_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReportResponse) GetVerdicts() []*Verdict {
@@ -901,7 +993,13 @@ const file_umbel_v1_worker_proto_rawDesc = "" +
 	"\flast_failure\x18\v \x01(\v2\x11.umbel.v1.FailureR\vlastFailure\"i\n" +
 	"\fPollResponse\x12(\n" +
 	"\x04rows\x18\x01 \x03(\v2\x14.umbel.v1.ClaimedRowR\x04rows\x12/\n" +
-	"\x05lease\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"o\n" +
+	"\x05lease\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"W\n" +
+	"\fLeaveRequest\x12!\n" +
+	"\tnamespace\x18\x01 \x01(\tH\x00R\tnamespace\x88\x01\x01\x12\x16\n" +
+	"\x06worker\x18\x02 \x01(\tR\x06workerB\f\n" +
+	"\n" +
+	"_namespace\"\x0f\n" +
+	"\rLeaveResponse\"o\n" +
 	"\fRenewRequest\x12!\n" +
 	"\tnamespace\x18\x01 \x01(\tH\x00R\tnamespace\x88\x01\x01\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x16\n" +
@@ -948,9 +1046,10 @@ const file_umbel_v1_worker_proto_rawDesc = "" +
 	"\x15VERDICT_CODE_RELEASED\x10\x03\x12\x18\n" +
 	"\x14VERDICT_CODE_DROPPED\x10\x04\x12\x16\n" +
 	"\x12VERDICT_CODE_STALE\x10\x05\x12\x18\n" +
-	"\x14VERDICT_CODE_REFUSED\x10\x062\xc7\x01\n" +
+	"\x14VERDICT_CODE_REFUSED\x10\x062\x86\x02\n" +
 	"\rWorkerService\x125\n" +
 	"\x04Poll\x12\x15.umbel.v1.PollRequest\x1a\x16.umbel.v1.PollResponse\x12=\n" +
+	"\x05Leave\x12\x16.umbel.v1.LeaveRequest\x1a\x17.umbel.v1.LeaveResponse\"\x03\x90\x02\x02\x12=\n" +
 	"\x05Renew\x12\x16.umbel.v1.RenewRequest\x1a\x17.umbel.v1.RenewResponse\"\x03\x90\x02\x02\x12@\n" +
 	"\x06Report\x12\x17.umbel.v1.ReportRequest\x1a\x18.umbel.v1.ReportResponse\"\x03\x90\x02\x02B3Z1github.com/umbelhq/umbel/api/gen/umbel/v1;umbelv1b\x06proto3"
 
@@ -967,7 +1066,7 @@ func file_umbel_v1_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_umbel_v1_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_umbel_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_umbel_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_umbel_v1_worker_proto_goTypes = []any{
 	(HoldState)(0),              // 0: umbel.v1.HoldState
 	(Outcome)(0),                // 1: umbel.v1.Outcome
@@ -975,41 +1074,45 @@ var file_umbel_v1_worker_proto_goTypes = []any{
 	(*PollRequest)(nil),         // 3: umbel.v1.PollRequest
 	(*ClaimedRow)(nil),          // 4: umbel.v1.ClaimedRow
 	(*PollResponse)(nil),        // 5: umbel.v1.PollResponse
-	(*RenewRequest)(nil),        // 6: umbel.v1.RenewRequest
-	(*RenewResponse)(nil),       // 7: umbel.v1.RenewResponse
-	(*ReportItem)(nil),          // 8: umbel.v1.ReportItem
-	(*ReportRequest)(nil),       // 9: umbel.v1.ReportRequest
-	(*Verdict)(nil),             // 10: umbel.v1.Verdict
-	(*ReportResponse)(nil),      // 11: umbel.v1.ReportResponse
-	(*durationpb.Duration)(nil), // 12: google.protobuf.Duration
-	(*Payload)(nil),             // 13: umbel.v1.Payload
-	(*Failure)(nil),             // 14: umbel.v1.Failure
-	(*Error)(nil),               // 15: umbel.v1.Error
+	(*LeaveRequest)(nil),        // 6: umbel.v1.LeaveRequest
+	(*LeaveResponse)(nil),       // 7: umbel.v1.LeaveResponse
+	(*RenewRequest)(nil),        // 8: umbel.v1.RenewRequest
+	(*RenewResponse)(nil),       // 9: umbel.v1.RenewResponse
+	(*ReportItem)(nil),          // 10: umbel.v1.ReportItem
+	(*ReportRequest)(nil),       // 11: umbel.v1.ReportRequest
+	(*Verdict)(nil),             // 12: umbel.v1.Verdict
+	(*ReportResponse)(nil),      // 13: umbel.v1.ReportResponse
+	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
+	(*Payload)(nil),             // 15: umbel.v1.Payload
+	(*Failure)(nil),             // 16: umbel.v1.Failure
+	(*Error)(nil),               // 17: umbel.v1.Error
 }
 var file_umbel_v1_worker_proto_depIdxs = []int32{
-	12, // 0: umbel.v1.PollRequest.wait:type_name -> google.protobuf.Duration
-	13, // 1: umbel.v1.ClaimedRow.input:type_name -> umbel.v1.Payload
-	12, // 2: umbel.v1.ClaimedRow.start_to_close:type_name -> google.protobuf.Duration
-	14, // 3: umbel.v1.ClaimedRow.last_failure:type_name -> umbel.v1.Failure
+	14, // 0: umbel.v1.PollRequest.wait:type_name -> google.protobuf.Duration
+	15, // 1: umbel.v1.ClaimedRow.input:type_name -> umbel.v1.Payload
+	14, // 2: umbel.v1.ClaimedRow.start_to_close:type_name -> google.protobuf.Duration
+	16, // 3: umbel.v1.ClaimedRow.last_failure:type_name -> umbel.v1.Failure
 	4,  // 4: umbel.v1.PollResponse.rows:type_name -> umbel.v1.ClaimedRow
-	12, // 5: umbel.v1.PollResponse.lease:type_name -> google.protobuf.Duration
+	14, // 5: umbel.v1.PollResponse.lease:type_name -> google.protobuf.Duration
 	0,  // 6: umbel.v1.RenewResponse.states:type_name -> umbel.v1.HoldState
 	1,  // 7: umbel.v1.ReportItem.outcome:type_name -> umbel.v1.Outcome
-	13, // 8: umbel.v1.ReportItem.result:type_name -> umbel.v1.Payload
-	14, // 9: umbel.v1.ReportItem.failure:type_name -> umbel.v1.Failure
-	12, // 10: umbel.v1.ReportItem.retry_after:type_name -> google.protobuf.Duration
-	8,  // 11: umbel.v1.ReportRequest.items:type_name -> umbel.v1.ReportItem
+	15, // 8: umbel.v1.ReportItem.result:type_name -> umbel.v1.Payload
+	16, // 9: umbel.v1.ReportItem.failure:type_name -> umbel.v1.Failure
+	14, // 10: umbel.v1.ReportItem.retry_after:type_name -> google.protobuf.Duration
+	10, // 11: umbel.v1.ReportRequest.items:type_name -> umbel.v1.ReportItem
 	2,  // 12: umbel.v1.Verdict.code:type_name -> umbel.v1.VerdictCode
-	15, // 13: umbel.v1.Verdict.error:type_name -> umbel.v1.Error
-	10, // 14: umbel.v1.ReportResponse.verdicts:type_name -> umbel.v1.Verdict
+	17, // 13: umbel.v1.Verdict.error:type_name -> umbel.v1.Error
+	12, // 14: umbel.v1.ReportResponse.verdicts:type_name -> umbel.v1.Verdict
 	3,  // 15: umbel.v1.WorkerService.Poll:input_type -> umbel.v1.PollRequest
-	6,  // 16: umbel.v1.WorkerService.Renew:input_type -> umbel.v1.RenewRequest
-	9,  // 17: umbel.v1.WorkerService.Report:input_type -> umbel.v1.ReportRequest
-	5,  // 18: umbel.v1.WorkerService.Poll:output_type -> umbel.v1.PollResponse
-	7,  // 19: umbel.v1.WorkerService.Renew:output_type -> umbel.v1.RenewResponse
-	11, // 20: umbel.v1.WorkerService.Report:output_type -> umbel.v1.ReportResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
+	6,  // 16: umbel.v1.WorkerService.Leave:input_type -> umbel.v1.LeaveRequest
+	8,  // 17: umbel.v1.WorkerService.Renew:input_type -> umbel.v1.RenewRequest
+	11, // 18: umbel.v1.WorkerService.Report:input_type -> umbel.v1.ReportRequest
+	5,  // 19: umbel.v1.WorkerService.Poll:output_type -> umbel.v1.PollResponse
+	7,  // 20: umbel.v1.WorkerService.Leave:output_type -> umbel.v1.LeaveResponse
+	9,  // 21: umbel.v1.WorkerService.Renew:output_type -> umbel.v1.RenewResponse
+	13, // 22: umbel.v1.WorkerService.Report:output_type -> umbel.v1.ReportResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
 	15, // [15:15] is the sub-list for extension type_name
 	15, // [15:15] is the sub-list for extension extendee
 	0,  // [0:15] is the sub-list for field type_name
@@ -1023,14 +1126,15 @@ func file_umbel_v1_worker_proto_init() {
 	file_umbel_v1_payload_proto_init()
 	file_umbel_v1_worker_proto_msgTypes[0].OneofWrappers = []any{}
 	file_umbel_v1_worker_proto_msgTypes[3].OneofWrappers = []any{}
-	file_umbel_v1_worker_proto_msgTypes[6].OneofWrappers = []any{}
+	file_umbel_v1_worker_proto_msgTypes[5].OneofWrappers = []any{}
+	file_umbel_v1_worker_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umbel_v1_worker_proto_rawDesc), len(file_umbel_v1_worker_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

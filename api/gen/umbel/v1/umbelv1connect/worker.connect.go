@@ -35,6 +35,8 @@ const (
 const (
 	// WorkerServicePollProcedure is the fully-qualified name of the WorkerService's Poll RPC.
 	WorkerServicePollProcedure = "/umbel.v1.WorkerService/Poll"
+	// WorkerServiceLeaveProcedure is the fully-qualified name of the WorkerService's Leave RPC.
+	WorkerServiceLeaveProcedure = "/umbel.v1.WorkerService/Leave"
 	// WorkerServiceRenewProcedure is the fully-qualified name of the WorkerService's Renew RPC.
 	WorkerServiceRenewProcedure = "/umbel.v1.WorkerService/Renew"
 	// WorkerServiceReportProcedure is the fully-qualified name of the WorkerService's Report RPC.
@@ -45,6 +47,10 @@ const (
 type WorkerServiceClient interface {
 	// Poll waits for due rows of a task queue and claims them. An empty reply after the wait is no error.
 	Poll(context.Context, *v1.PollRequest) (*v1.PollResponse, error)
+	// Leave ends the polls of a worker that is about to stop: each answers at once with what it has claimed, be it
+	// nothing. It reaches those that wait at the server that is asked. Who closes a poll's connection instead may lose
+	// rows that are on their way to it, until their lease lapses.
+	Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error)
 	// Renew extends the leases of the rows that a worker holds and says which of them it holds no more.
 	Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error)
 	// Report records outcomes. Every item has its own verdict, which is final; one bad item never fails its batch.
@@ -68,6 +74,13 @@ func NewWorkerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(workerServiceMethods.ByName("Poll")),
 			connect.WithClientOptions(opts...),
 		),
+		leave: connect.NewClient[v1.LeaveRequest, v1.LeaveResponse](
+			httpClient,
+			baseURL+WorkerServiceLeaveProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("Leave")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
 		renew: connect.NewClient[v1.RenewRequest, v1.RenewResponse](
 			httpClient,
 			baseURL+WorkerServiceRenewProcedure,
@@ -88,6 +101,7 @@ func NewWorkerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 // workerServiceClient implements WorkerServiceClient.
 type workerServiceClient struct {
 	poll   *connect.Client[v1.PollRequest, v1.PollResponse]
+	leave  *connect.Client[v1.LeaveRequest, v1.LeaveResponse]
 	renew  *connect.Client[v1.RenewRequest, v1.RenewResponse]
 	report *connect.Client[v1.ReportRequest, v1.ReportResponse]
 }
@@ -95,6 +109,15 @@ type workerServiceClient struct {
 // Poll calls umbel.v1.WorkerService.Poll.
 func (c *workerServiceClient) Poll(ctx context.Context, req *v1.PollRequest) (*v1.PollResponse, error) {
 	response, err := c.poll.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Leave calls umbel.v1.WorkerService.Leave.
+func (c *workerServiceClient) Leave(ctx context.Context, req *v1.LeaveRequest) (*v1.LeaveResponse, error) {
+	response, err := c.leave.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -123,6 +146,10 @@ func (c *workerServiceClient) Report(ctx context.Context, req *v1.ReportRequest)
 type WorkerServiceHandler interface {
 	// Poll waits for due rows of a task queue and claims them. An empty reply after the wait is no error.
 	Poll(context.Context, *v1.PollRequest) (*v1.PollResponse, error)
+	// Leave ends the polls of a worker that is about to stop: each answers at once with what it has claimed, be it
+	// nothing. It reaches those that wait at the server that is asked. Who closes a poll's connection instead may lose
+	// rows that are on their way to it, until their lease lapses.
+	Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error)
 	// Renew extends the leases of the rows that a worker holds and says which of them it holds no more.
 	Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error)
 	// Report records outcomes. Every item has its own verdict, which is final; one bad item never fails its batch.
@@ -140,6 +167,13 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 		WorkerServicePollProcedure,
 		svc.Poll,
 		connect.WithSchema(workerServiceMethods.ByName("Poll")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workerServiceLeaveHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceLeaveProcedure,
+		svc.Leave,
+		connect.WithSchema(workerServiceMethods.ByName("Leave")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
 		connect.WithHandlerOptions(opts...),
 	)
 	workerServiceRenewHandler := connect.NewUnaryHandlerSimple(
@@ -160,6 +194,8 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 		switch r.URL.Path {
 		case WorkerServicePollProcedure:
 			workerServicePollHandler.ServeHTTP(w, r)
+		case WorkerServiceLeaveProcedure:
+			workerServiceLeaveHandler.ServeHTTP(w, r)
 		case WorkerServiceRenewProcedure:
 			workerServiceRenewHandler.ServeHTTP(w, r)
 		case WorkerServiceReportProcedure:
@@ -175,6 +211,10 @@ type UnimplementedWorkerServiceHandler struct{}
 
 func (UnimplementedWorkerServiceHandler) Poll(context.Context, *v1.PollRequest) (*v1.PollResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("umbel.v1.WorkerService.Poll is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("umbel.v1.WorkerService.Leave is not implemented"))
 }
 
 func (UnimplementedWorkerServiceHandler) Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error) {
