@@ -57,7 +57,7 @@ func (s *Server) inherit(ctx context.Context) (*os.File, error) {
 		return nil, err
 	}
 	asked := false
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	wait, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
@@ -68,10 +68,13 @@ func (s *Server) inherit(ctx context.Context) (*os.File, error) {
 		}
 		if err == nil && !asked {
 			asked = true
-			s.shutDown(ctx)
+			s.shutDown(wait)
 		}
 		select {
-		case <-ctx.Done():
+		case <-wait.Done():
+			if err = context.Cause(ctx); err != nil {
+				break
+			}
 			err = fmt.Errorf("a redis-server that was started before still uses %s and does not end: end it, then try again", s.dir)
 		case <-poll.C:
 		}
