@@ -67,11 +67,11 @@ func recovered(ctx context.Context, spec connect.Spec, _ http.Header, p any) err
 }
 
 // checkForm explains what Connect refuses without a word: a call that is no POST, or one whose content type is none of
-// its own. Calls that read may be made with GET, as Connect defines it: with the request in the query.
+// its own.
 func checkForm(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !strings.HasPrefix(r.URL.Path, "/umbel."), r.Method == http.MethodGet && r.URL.Query().Has("message"):
+		case !strings.HasPrefix(r.URL.Path, "/umbel."):
 		case r.Method != http.MethodPost:
 			w.Header().Set("Allow", http.MethodPost)
 			refuse(w, http.StatusMethodNotAllowed, connect.CodeInvalidArgument, fmt.Sprintf("%s %s: calls are made with POST", r.Method, r.URL.Path))
