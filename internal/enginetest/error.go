@@ -94,6 +94,9 @@ func calls(e umbel.Engine) map[string]func(context.Context) error {
 			_, err := e.Renew(ctx, umbel.RenewRequest{Namespace: ns, Worker: me, Tokens: []umbel.Token{"t"}})
 			return err
 		},
+		"Leave": func(ctx context.Context) error {
+			return e.Leave(ctx, umbel.LeaveRequest{Namespace: ns, Worker: me})
+		},
 		"Report": func(ctx context.Context) error {
 			_, err := e.Report(ctx, umbel.ReportRequest{Namespace: ns, Worker: me, Items: []umbel.ReportItem{{Token: "t", Outcome: umbel.OutcomeReleased}}})
 			return err

@@ -38,6 +38,7 @@ func Run(t *testing.T, in func(t *testing.T, test func(t *testing.T, e Engines))
 		{"Discard", discard},
 		{"Poll", poll}, {"PollWaits", pollWaits}, {"PollPayloads", pollPayloads}, {"PollEnds", pollEnds},
 		{"Renew", renew},
+		{"Leave", leave},
 		{"Report", report}, {"ReportFailures", reportFailures}, {"ReportRefused", reportRefused},
 		{"Describe", describe}, {"DescribeWaits", describeWaits},
 		{"Results", results}, {"ResultsPages", resultsPages}, {"ResultsWait", resultsWait}, {"ResultsPayloads", resultsPayloads},

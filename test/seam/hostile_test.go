@@ -29,6 +29,7 @@ var calls = []string{
 	umbelv1connect.WorkflowServiceCancelProcedure, umbelv1connect.WorkflowServiceHistoryProcedure,
 	umbelv1connect.WorkflowServiceListProcedure, umbelv1connect.WorkerServicePollProcedure,
 	umbelv1connect.WorkerServiceRenewProcedure, umbelv1connect.WorkerServiceReportProcedure,
+	umbelv1connect.WorkerServiceLeaveProcedure,
 }
 
 // sized are those that stand for the three limits in bytes.
