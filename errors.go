@@ -130,11 +130,12 @@ func SafeToRetry(err error) bool {
 		return false
 	}
 	switch e.Code {
-	case CodeUnavailable, CodeInternal:
-		return e.NotApplied
-	default:
+	case CodeInvalid, CodeNotFound, CodeAlreadyExists, CodeLimit, CodeConflict, CodeFenced, CodeGap, CodeStagingLost,
+		CodeCursorLost, CodeOverloaded, CodeUnsupported:
 		return true
+	case CodeUnavailable, CodeInternal:
 	}
+	return e.NotApplied // also of a code that a later version has
 }
 
 // Invalid returns a [CodeInvalid] error: the value of field breaks rule.

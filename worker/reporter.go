@@ -190,7 +190,7 @@ func (w *Worker) acknowledge(batch []*hold, verdicts []umbel.Verdict) {
 			if v.Err != nil {
 				refused = v.Err
 			}
-			if h.item.Outcome == umbel.OutcomeCompleted && !h.refused {
+			if v.Code == umbel.Refused && h.item.Outcome == umbel.OutcomeCompleted && !h.refused {
 				// The result breaks a rule of the server, and would again: a failure that says so ends the row.
 				h.refused = true
 				item := h.spec().Failed(attempt.InvalidResult(refused))
