@@ -166,6 +166,9 @@ func (f *fake) List(ctx context.Context, req umbel.ListRequest) (rep umbel.ListR
 	if err != nil {
 		return rep, err
 	}
+	if req.Limit < 0 || req.Limit > umbel.MaxListItems {
+		return rep, umbel.Invalid("limit", fmt.Sprint(req.Limit), "is out of range")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	runs := make([]*fakeRun, len(f.runs))

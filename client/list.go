@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"math"
 	"strconv"
 
 	"github.com/umbelhq/umbel"
@@ -31,7 +33,7 @@ func (a *Admin) List(ctx context.Context, f ListFilter) iter.Seq2[umbel.RunInfo,
 			return
 		}
 		req := umbel.ListRequest{Namespace: a.c.namespace, Status: f.Status, Type: f.Activity, Prefix: f.Prefix}
-		for left := f.Limit; ; {
+		for left := cmp.Or(f.Limit, math.MaxInt); ; {
 			req.Limit = min(left, umbel.MaxListItems)
 			page, err := call(ctx, a.c, "list", "", func(ctx context.Context) (umbel.ListReply, error) {
 				return a.c.engine.List(ctx, req)
