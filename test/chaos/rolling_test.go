@@ -25,7 +25,7 @@ func TestRollingRestart(t *testing.T) {
 	if witness.Full() {
 		rounds = 5
 	}
-	in := install(t, 2*time.Second, "sh", "-c", "sleep 0.02; cat")
+	in := install(t, api.DefaultLease, "sh", "-c", "sleep 0.02; cat") // a row that nobody gave back would show, late
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var load sync.WaitGroup

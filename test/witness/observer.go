@@ -67,6 +67,16 @@ func (o Observer) Leases(t *testing.T, p *Process) []outbox.Lease {
 	return slices.DeleteFunc(leases, func(l outbox.Lease) bool { return !strings.Contains(l.Worker, pid) })
 }
 
+// Gap returns when the last gap in the sweeps of the workflow's shard ended: claims got one more lease then.
+func (o Observer) Gap(t *testing.T) time.Time {
+	t.Helper()
+	ms, err := o.redis.Client.HGet(t.Context(), o.rows.Shard(umbel.DefaultNamespace, o.id).Sweep(), "gap").Int64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.UnixMilli(ms)
+}
+
 // Until waits until the rows stand as ready wants them, while p runs, and returns how they stand.
 func (o Observer) Until(t *testing.T, p *Process, ready func(umbel.Counts) bool) umbel.Counts {
 	t.Helper()
