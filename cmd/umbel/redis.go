@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -34,7 +34,7 @@ func openRedis(address string) (redis.UniversalClient, error) {
 		var o *redis.ClusterOptions
 		if o, err = redis.ParseClusterURL(scheme + "://" + manyHosts(rest)); err == nil {
 			o.ContextTimeoutEnabled = true
-			o.PoolSize = orDefault(o.PoolSize, poolSize)
+			o.PoolSize = cmp.Or(o.PoolSize, poolSize)
 			client = redis.NewClusterClient(o)
 		}
 	case kind == "sentinel":
@@ -44,7 +44,7 @@ func openRedis(address string) (redis.UniversalClient, error) {
 				return nil, usagef("--redis %q: names no master: add ?master_name=NAME", redact(address))
 			}
 			o.ContextTimeoutEnabled = true
-			o.PoolSize = orDefault(o.PoolSize, poolSize)
+			o.PoolSize = cmp.Or(o.PoolSize, poolSize)
 			client = redis.NewFailoverClient(o)
 		}
 	case kind != "":
@@ -53,7 +53,7 @@ func openRedis(address string) (redis.UniversalClient, error) {
 		var o *redis.Options
 		if o, err = redis.ParseURL(address); err == nil {
 			o.ContextTimeoutEnabled = true
-			o.PoolSize = orDefault(o.PoolSize, poolSize)
+			o.PoolSize = cmp.Or(o.PoolSize, poolSize)
 			client = redis.NewClient(o)
 		}
 	}
@@ -64,13 +64,6 @@ func openRedis(address string) (redis.UniversalClient, error) {
 		return nil, usagef("--redis %q: %s; must be one of %s", redact(address), strings.TrimPrefix(err.Error(), "redis: "), redisForms)
 	}
 	return client, nil
-}
-
-func orDefault(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
 }
 
 // manyHosts turns user@a:1,b:2/path?query into what go-redis reads: the hosts but the first as the query's addr.
@@ -108,6 +101,3 @@ func redact(address string) string {
 	}
 	return u.Redacted()
 }
-
-// pingTimeout is how long a Redis may take to answer for the first time.
-const pingTimeout = 5 * time.Second

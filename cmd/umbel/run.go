@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,6 +159,11 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 		case <-ctx.Done():
 		}
 	}()
+	if a.orphans(f) { // the write that fails says that nobody reads; the signal would leave no time to cancel
+		broken := make(chan os.Signal, 1)
+		signal.Notify(broken, syscall.SIGPIPE)
+		defer signal.Stop(broken)
+	}
 	run, err := admin.Start(ctx, f.spec, f.in.read(cmd))
 	if err != nil {
 		return detached(cmd.Context(), exists(err, f.spec.OnExisting), "interrupted while starting")
@@ -168,7 +176,7 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 		worked <- err
 	}()
 	failed, err := a.writeResults(ctx, cmd, admin, run, f)
-	if cmd.Context().Err() != nil {
+	if err != nil {
 		err = a.leave(cmd.Context(), admin, f, err)
 	}
 	_ = w.Stop(context.WithoutCancel(ctx)) // Run returns what there is to say
@@ -199,22 +207,34 @@ func (a *app) writeResults(
 	return failed, err
 }
 
-// leave says what becomes of a run that was interrupted. One that nobody can go on with is cancelled.
+// orphans reports whether nobody can go on with the run once this process has ended, though a server has it.
+func (a *app) orphans(f *runFlags) bool { return a.shared(f) && f.id == "" }
+
+// leave says what becomes of a run whose results were not all written. One that nobody can go on with is cancelled.
 func (a *app) leave(ctx context.Context, admin *client.Admin, f *runFlags, err error) error {
-	switch {
-	case f.id != "":
-		return &hintError{"interrupted; the same command goes on where it was", err}
-	case !a.shared(f):
-		return &hintError{"interrupted; a run with --data and --workflow-id can go on later", err}
+	interrupted := ctx.Err() != nil
+	if !a.orphans(f) {
+		switch {
+		case !interrupted:
+			return err
+		case f.id != "":
+			return &hintError{"interrupted; the same command goes on where it was", err}
+		default:
+			return &hintError{"interrupted; a run with --data and --workflow-id can go on later", err}
+		}
+	}
+	why := "interrupted"
+	if !interrupted {
+		why = message(err)
 	}
 	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	_, cancelErr := admin.Cancel(ctx, f.spec.WorkflowID, "", "umbel run was interrupted")
+	_, cancelErr := admin.Cancel(ctx, f.spec.WorkflowID, "", "umbel run has ended early: "+why)
 	if cancelErr != nil {
-		return &hintError{fmt.Sprintf("interrupted; what is left was not cancelled (%v): umbel cancel %s", cancelErr, f.spec.WorkflowID), err}
+		return &hintError{fmt.Sprintf("%s; what is left was not cancelled (%v): umbel cancel %s", why, cancelErr, f.spec.WorkflowID), err}
 	}
-	return &hintError{"interrupted; what was left is cancelled. A run with --workflow-id can go on later", err}
+	return &hintError{why + "; what was left is cancelled. A run with --workflow-id can go on later", err}
 }
 
 // ownQueue is the task queue of a workflow's run: only a worker that knows the workflow asks for its rows, since

@@ -100,6 +100,9 @@ func (a *app) serve(cmd *cobra.Command, rdb redis.UniversalClient, f *serverFlag
 	return srv.Serve(ctx, l)
 }
 
+// pingTimeout is how long a Redis may take to answer for the first time.
+const pingTimeout = 5 * time.Second
+
 // ping says early, and in few words, that there is no Redis.
 func ping(ctx context.Context, rdb redis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)

@@ -170,7 +170,7 @@ func (s *session) exits(want int) string {
 // dev starts a server and returns the environment that names it.
 func dev(t *testing.T, args ...string) string {
 	t.Helper()
-	s := background(t, "", append([]string{"dev", "--listen", "127.0.0.1:0", "--lease", "1s"}, args...))
+	s := background(t, "", append([]string{"dev", "--listen", "127.0.0.1:0"}, args...))
 	return servesAt(s)
 }
 

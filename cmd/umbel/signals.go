@@ -18,11 +18,14 @@ type signals struct {
 	waited atomic.Bool
 }
 
-// notify returns a context that ends with the first SIGINT or SIGTERM.
+// notify returns a context that ends with the first SIGINT or SIGTERM, or when the terminal goes away.
 func notify(ctx context.Context) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &signals{c: make(chan os.Signal, 1), done: make(chan struct{}), again: make(chan struct{})}
 	signal.Notify(s.c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(s.c, syscall.SIGHUP)
+	}
 	go func() {
 		for n := 0; ; n++ {
 			select {
