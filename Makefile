@@ -42,6 +42,17 @@ test-chaos: redis ## Only the tests that kill processes, COUNT times
 test-kill: redis ## Only the tests that kill the program and Redis, at full length
 	UMBEL_TEST_FULL=1 $(GO) test $(RACE) -count=1 -timeout=$(TIMEOUT) -v ./test/kill ./test/chaos
 
+# How long fuzz runs each target.
+FUZZTIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Fuzz each decoder for FUZZTIME
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$dir/*_test.go); do \
+			echo "$$dir $$target" && $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir || exit 1; \
+		done; \
+	done
+
 .PHONY: lint
 lint: ## Run golangci-lint as tools.mod pins it
 	$(LINT) run --allow-parallel-runners

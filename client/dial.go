@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,6 +113,11 @@ func parseAddress(s string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
 		return "", umbel.Invalid("address", s, rule)
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "", umbel.Invalid("address", s, "must have a port from 1 to 65535")
+		}
 	}
 	if u.User != nil {
 		return "", umbel.Invalid("address", u.Redacted(), "must not hold a user or password: there is no authentication")

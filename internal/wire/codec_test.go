@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/internal/wire"
 )
 
-func codec(t *testing.T, name string) connect.Codec {
+func codec(t testing.TB, name string) connect.Codec {
 	t.Helper()
 	for _, c := range wire.Codecs() {
 		if c.Name() == name {

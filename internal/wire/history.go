@@ -40,10 +40,10 @@ func event(e *umbel.Event) *v1.Event {
 		Failure: failure(e.Failure), NextVisible: instant(e.NextVisible), Worker: e.Worker, ClaimedAt: instant(e.ClaimedAt),
 		Status: string(e.Status), Reason: valid(e.Reason),
 	}
-	if ofRow(e.Type) {
+	if ofRow(e.Type) || e.Ordinal != 0 {
 		m.Ordinal = new(count(e.Ordinal))
 	}
-	if e.Type == umbel.WorkflowStarted {
+	if e.Type == umbel.WorkflowStarted || e.Scheduled != 0 {
 		m.Scheduled = new(count(e.Scheduled))
 	}
 	return m

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
 
 	"github.com/umbelhq/umbel"
 	v1 "github.com/umbelhq/umbel/api/gen/umbel/v1"
@@ -21,17 +22,51 @@ type sample struct {
 	message proto.Message
 	// same reports how what m decodes to differs from the value: nothing if it does not.
 	same func(t *testing.T, m proto.Message) string
+	// stable reports how what m decodes to changes when it is encoded and decoded again.
+	stable func(m proto.Message) (string, error)
+	// random draws a value and reports how it changes on the way.
+	random func(t *rapid.T) string
 }
 
-func sampleOf[V any, M proto.Message](name string, v V, encode func(V) M, decode func(M) (V, error)) sample {
-	return sample{name, encode(v), func(t *testing.T, m proto.Message) string {
-		t.Helper()
-		got, err := decode(m.(M))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		return cmp.Diff(v, got, cmpopts.EquateEmpty(), cmp.FilterValues(textOnly, cmp.Comparer(sameText)))
-	}}
+func diff(a, b any) string {
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmp.FilterValues(textOnly, cmp.Comparer(sameText)))
+}
+
+// sampleOf makes a sample; whole turns a value that was drawn at random into one that a server or client may say.
+func sampleOf[V any, M proto.Message](name string, v V, encode func(V) M, decode func(M) (V, error), whole ...func(*V)) sample {
+	return sample{
+		name: name, message: encode(v),
+		same: func(t *testing.T, m proto.Message) string {
+			t.Helper()
+			got, err := decode(m.(M))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return diff(v, got)
+		},
+		stable: func(m proto.Message) (string, error) {
+			once, err := decode(m.(M))
+			if err != nil {
+				return "", err
+			}
+			twice, err := decode(encode(once))
+			if err != nil {
+				return "what was decoded once cannot be decoded again: " + err.Error(), nil
+			}
+			return diff(once, twice), nil
+		},
+		random: func(t *rapid.T) string {
+			v := anyOf[V]().Draw(t, name)
+			for _, f := range whole {
+				f(&v)
+			}
+			got, err := decode(encode(v))
+			if err != nil {
+				return err.Error()
+			}
+			return diff(v, got)
+		},
+	}
 }
 
 // textOnly holds for errors of which only the text travels.
@@ -49,6 +84,9 @@ func sameText(a, b error) bool { return a.Error() == b.Error() }
 
 // errorDetail encodes an error as servers send it.
 func errorDetail(e *umbel.Error) *v1.Error {
+	if e == nil {
+		return &v1.Error{}
+	}
 	ce, _ := errors.AsType[*connect.Error](wire.Error(e))
 	m, _ := ce.Details()[0].Value()
 	return m.(*v1.Error)
@@ -92,7 +130,7 @@ func samples() []sample {
 	}
 	return []sample{
 		sampleOf("begin_request", umbel.BeginRequest{Namespace: "ns", WorkflowID: "w"}, wire.BeginRequest, wire.ToBeginRequest),
-		sampleOf("begin_reply", umbel.BeginReply{Exists: true, RunID: "r", Digest: umbel.Digest{1, 31: 2}, StagingID: "s"}, wire.BeginReply, wire.ToBeginReply),
+		sampleOf("begin_reply", umbel.BeginReply{Exists: true, RunID: "r", Digest: umbel.Digest{1, 31: 2}, StagingID: "s"}, wire.BeginReply, wire.ToBeginReply, wholeBegin),
 		sampleOf("stage_request", umbel.StageRequest{Namespace: "ns", WorkflowID: "w", StagingID: "s", Offset: 1 << 20, Rows: rows}, wire.StageRequest, wire.ToStageRequest),
 		sampleOf("stage_reply", umbel.StageReply{Next: 1<<20 + 2}, wire.StageReply, wire.ToStageReply),
 		sampleOf("commit_request", umbel.CommitRequest{
@@ -108,7 +146,7 @@ func samples() []sample {
 		sampleOf("poll_reply", umbel.PollReply{Rows: []umbel.ClaimedRow{{
 			Row: row, WorkflowID: "w", RunID: "r", Namespace: "ns", TaskQueue: "q", Node: "n", Token: "1.2.3", Lease: 30 * time.Second,
 			StartToClose: time.Minute, LastFailure: fail,
-		}, {Row: umbel.Row{Type: "t", Attempt: 1}, Namespace: "ns", TaskQueue: "q", Lease: 30 * time.Second}}}, wire.PollReply, wire.ToPollReply(poll)),
+		}, {Row: umbel.Row{Type: "t", Attempt: 1}, Namespace: "ns", TaskQueue: "q", Lease: 30 * time.Second}}}, wire.PollReply, wire.ToPollReply(poll), wholePoll(poll)),
 		sampleOf("renew_request", umbel.RenewRequest{Namespace: "ns", Worker: "me", Tokens: []umbel.Token{"1.2", "1.3"}}, wire.RenewRequest, wire.ToRenewRequest),
 		sampleOf("renew_reply", umbel.RenewReply{States: []umbel.HoldState{umbel.Held, umbel.HoldLost, umbel.HoldCancelled, umbel.HoldInvalid}}, wire.RenewReply, wire.ToRenewReply),
 		sampleOf("report_request", umbel.ReportRequest{Namespace: "ns", Worker: "me", Items: []umbel.ReportItem{
@@ -118,7 +156,7 @@ func samples() []sample {
 		sampleOf("report_reply", umbel.ReportReply{Verdicts: []umbel.Verdict{
 			{Code: umbel.Recorded, Attempt: 1}, {Code: umbel.Retrying, Attempt: 2}, {Code: umbel.Released}, {Code: umbel.Dropped, Attempt: 3},
 			{Code: umbel.Stale}, {Code: umbel.Refused, Err: umbel.Invalid("outcome", "9", "must be one")},
-		}}, wire.ReportReply, wire.ToReportReply),
+		}}, wire.ReportReply, wire.ToReportReply, wholeReport),
 		sampleOf("leave_request", umbel.LeaveRequest{Namespace: "ns", Worker: "me"}, wire.LeaveRequest, wire.ToLeaveRequest),
 		sampleOf("leave_reply", struct{}{}, wire.LeaveReply, wire.ToLeaveReply),
 		sampleOf("describe_request", umbel.DescribeRequest{Namespace: "ns", WorkflowID: "w", RunID: "r", Wait: time.Second}, wire.DescribeRequest, wire.ToDescribeRequest),
@@ -130,7 +168,7 @@ func samples() []sample {
 			{Row: row, Status: umbel.StatusCompleted, Value: out, Cursor: "c1"},
 			{Row: row, Status: umbel.StatusFailed, Err: fail, Cursor: "c2"},
 			{Row: umbel.Row{Ordinal: 8, Type: "t"}, Status: umbel.StatusCancelled, Err: errors.New("ordinal 8: umbel: cancelled"), Cursor: "c3"},
-		}}, wire.ResultsReply, wire.ToResultsReply),
+		}}, wire.ResultsReply, wire.ToResultsReply, wholeResults),
 		sampleOf("cancel_request", umbel.CancelRequest{Namespace: "ns", WorkflowID: "w", RunID: "r", Reason: "reason", Ordinals: []int64{0, 1 << 23}}, wire.CancelRequest, wire.ToCancelRequest),
 		sampleOf("cancel_reply", umbel.CancelReply{RunID: "r", Cancelled: 4}, wire.CancelReply, wire.ToCancelReply),
 		sampleOf("history_request", umbel.HistoryRequest{Namespace: "ns", WorkflowID: "w", RunID: "r", From: 5, Limit: 100, Wait: time.Second}, wire.HistoryRequest, wire.ToHistoryRequest),
@@ -148,6 +186,6 @@ func samples() []sample {
 		}}, wire.HistoryReply, wire.ToHistoryReply),
 		sampleOf("list_request", umbel.ListRequest{Namespace: "ns", Status: umbel.StatusRunning, Type: "t", Prefix: "p", Cursor: "c", Limit: 50}, wire.ListRequest, wire.ToListRequest),
 		sampleOf("list_reply", umbel.ListReply{Runs: []umbel.RunInfo{run, {WorkflowID: "w2"}}, Next: "n", Done: true}, wire.ListReply, wire.ToListReply),
-		sampleOf("error", refused, errorDetail, toErrorDetail),
+		sampleOf("error", refused, errorDetail, toErrorDetail, wholeError),
 	}
 }

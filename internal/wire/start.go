@@ -101,8 +101,11 @@ func onExisting(o umbel.OnExisting) v1.OnExisting {
 }
 
 func toOnExisting(o v1.OnExisting) umbel.OnExisting {
-	if o == v1.OnExisting_ON_EXISTING_UNSPECIFIED {
+	switch {
+	case o == v1.OnExisting_ON_EXISTING_UNSPECIFIED:
 		return umbel.SameInputs
+	case o < 0:
+		return umbel.OnExisting(o)
 	}
 	return umbel.OnExisting(int(o) - 1)
 }
