@@ -52,7 +52,7 @@ With --redis it works on a Redis that runs elsewhere, as umbel server does.`,
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().StringVar(&data, "data", "", "keep all in this `directory`, with the redis-server on PATH")
+	placeVar(cmd, &data, "data", "keep all in this `directory`, with the redis-server on PATH")
 	return cmd
 }
 

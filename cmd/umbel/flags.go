@@ -117,6 +117,26 @@ func (f *name) String() string {
 	return *f.s
 }
 
+// place says where something is. An empty one, from a variable that is not set, would pass for one that was left out,
+// and what was to be kept would not be.
+type place struct{ s *string }
+
+func (f *place) Set(s string) error {
+	if s == "" {
+		return errors.New("must not be empty")
+	}
+	*f.s = s
+	return nil
+}
+
+func (f *place) Type() string   { return "place" }
+func (f *place) String() string { return "" }
+
+// placeVar is a place that may be left out.
+func placeVar(cmd *cobra.Command, s *string, flag, usage string) {
+	cmd.Flags().Var(&place{s}, flag, usage)
+}
+
 // nameVar is a name that may be left out.
 func nameVar(cmd *cobra.Command, s *string, flag, field, value, usage string) {
 	*s = value

@@ -80,7 +80,7 @@ const (
 )
 
 func (a *app) addrFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.addr, "addr", "",
+	placeVar(cmd, &a.addr, "addr",
 		"`addresses` of servers, separated by commas (default: $"+addrVar+", else "+defaultAddr+")")
 }
 

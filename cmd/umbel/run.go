@@ -84,7 +84,7 @@ completed.`,
 	numberVar(cmd, &f.slots, "jobs", "j", runtime.GOMAXPROCS(0), 1, umbel.MaxConcurrency, "how many commands run at once; the number of CPUs unless it is given")
 	cmd.Flags().Lookup("jobs").DefValue = "" // it is another on each machine
 	cmd.Flags().BoolVarP(&f.keep, "keep-order", "k", false, "write results in the order of the items, in place of as they finish")
-	cmd.Flags().StringVar(&f.data, "data", "", "keep the run in this `directory`, with the redis-server on PATH")
+	placeVar(cmd, &f.data, "data", "keep the run in this `directory`, with the redis-server on PATH")
 	nameVar(cmd, &f.id, "workflow-id", "workflow ID", "", "`ID` under which the run goes on when it is run again")
 	numberVar(cmd, &f.spec.MaxAttempts, "max-attempts", "", umbel.DefaultRetry.MaxAttempts, 1, umbel.MaxAttempts, "how often a row is tried in all")
 	durationVar(cmd, &f.spec.Timeout, "timeout", 0, 0, umbel.MaxDelay, "bound on one attempt; none unless it is given")

@@ -25,7 +25,7 @@ type serverFlags struct {
 }
 
 func (f *serverFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.redis, "redis", "", "`URL` of a Redis, 6.2 or newer")
+	placeVar(cmd, &f.redis, "redis", "`URL` of a Redis, 6.2 or newer")
 	cmd.Flags().Var(&hostPort{&f.listen}, "listen", "`address` to serve on")
 	durationVar(cmd, &f.lease, "lease", 0, umbel.MinLease, umbel.MaxLease,
 		"how long a worker may be silent before its rows are given to another;\nstored for all servers of the installation (default: what is stored, at first "+umbel.DefaultLease.String()+")")
