@@ -44,12 +44,12 @@ func New(urls []string, hc *http.Client, opts ...connect.ClientOption) *Engine {
 		connect.WithReadMaxBytes(maxReplyBytes),
 		connect.WithAcceptCompression("gzip", nil, nil), // costs more than it saves between machines of one network
 	}, opts...)
-	e := &Engine{}
+	e, caller := &Engine{}, refusals{hc}
 	for _, u := range urls {
 		e.servers = append(e.servers, server{
 			url:      u,
-			workflow: umbelv1connect.NewWorkflowServiceClient(hc, u, opts...),
-			worker:   umbelv1connect.NewWorkerServiceClient(hc, u, opts...),
+			workflow: umbelv1connect.NewWorkflowServiceClient(caller, u, opts...),
+			worker:   umbelv1connect.NewWorkerServiceClient(caller, u, opts...),
 		})
 	}
 	e.current.Store(rand.Uint32N(uint32(len(urls)))) //nolint:gosec // spreads load, and a list is short
@@ -75,8 +75,8 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 	var last *umbel.Error
 	notApplied := true // by any of the tries
 	first := e.current.Load()
-	for n := range uint32(len(e.servers)) { //nolint:gosec // a list is short
-		i := (first + n) % uint32(len(e.servers)) //nolint:gosec // a list is short
+	for n := range uint32(len(e.servers)) {
+		i := (first + n) % uint32(len(e.servers))
 		s := &e.servers[i]
 		asked := time.Now()
 		rep, err := try(ctx, s, wait, m, do)
@@ -95,7 +95,7 @@ func call[Req, Rep any, MReq, MRep proto.Message](
 		// a caller who gives up a server that has had its time must not meet it again
 		silent := errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(asked) >= wait
 		if ctx.Err() == nil || silent {
-			e.current.CompareAndSwap(i, (i+1)%uint32(len(e.servers))) //nolint:gosec // a list is short
+			e.current.CompareAndSwap(i, (i+1)%uint32(len(e.servers)))
 		}
 		if ctx.Err() != nil {
 			return none, last
