@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -29,12 +30,18 @@ const minCompressBytes = 16 << 10
 
 // NewHandler serves an engine over HTTP: the protocol of api/umbel/v1 as Connect (plain JSON over POST included), gRPC
 // and gRPC-Web, and GET /healthz, which answers 200. Mount it at the root of a server that speaks HTTP/1.1, HTTP/2
-// or both; [Server.Serve] is such a server. It is safe for concurrent use. A request's context ends the call.
+// or both; [Server.Serve] is such a server. It is safe for concurrent use. A request's context ends the call. A call
+// that panics is answered with [umbel.CodeInternal] and logged with its stack, by the Server's logger, or by
+// slog.Default() for another engine.
 func NewHandler(e umbel.Engine) http.Handler {
+	log := slog.Default()
+	if s, ok := e.(*Server); ok {
+		log = s.log
+	}
 	opts := []connect.HandlerOption{
 		connect.WithCompressMinBytes(minCompressBytes),
 		connect.WithConditionalHandlerOptions(limits),
-		connect.WithRecover(recovered),
+		connect.WithRecover(recovered(log)),
 	}
 	for _, c := range wire.Codecs() {
 		opts = append(opts, connect.WithCodec(c))
@@ -61,9 +68,11 @@ func limits(spec connect.Spec) []connect.HandlerOption {
 }
 
 // recovered answers a call that panicked: a bug, which must not end the server.
-func recovered(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
-	slog.ErrorContext(ctx, "a call panicked", "procedure", spec.Procedure, "err", fmt.Sprint(p))
-	return wire.Error(&umbel.Error{Code: umbel.CodeInternal, Op: spec.Procedure, Reason: "the call panicked; the server's log says more"})
+func recovered(log *slog.Logger) func(context.Context, connect.Spec, http.Header, any) error {
+	return func(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
+		log.ErrorContext(ctx, "a call panicked", "procedure", spec.Procedure, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+		return wire.Error(&umbel.Error{Code: umbel.CodeInternal, Op: spec.Procedure, Reason: "the call panicked; the server's log says more"})
+	}
 }
 
 // checkForm explains what Connect refuses without a word: a call that is no POST, or one whose content type is none of

@@ -17,6 +17,8 @@ const (
 	callTimeout    = umbel.MaxPollWait + 70*time.Second // to read a request, and to write a reply
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
+	// maxStreams bounds the calls of one HTTP/2 connection: a proxy may send all of its clients' through one.
+	maxStreams = 1000
 	// DrainTimeout is how long Serve waits, once its context has ended, for the calls that are under way. Polls and
 	// waits end at once; the others take as long as Redis does.
 	DrainTimeout = 10 * time.Second
@@ -43,7 +45,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      callTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what peers do wrong, nobody here must act on
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,7 +105,7 @@ func (s *Server) loop(ctx context.Context, name string, run func(context.Context
 func (s *Server) guarded(ctx context.Context, name string, run func(context.Context)) (ended bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("background loop panicked and is started again", "loop", name, "err", fmt.Sprint(p))
+			s.log.Error("background loop panicked and is started again", "loop", name, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
 	run(ctx)
