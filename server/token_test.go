@@ -14,7 +14,7 @@ import (
 func FuzzToken(f *testing.F) {
 	write := func(t token) umbel.Token {
 		return tokenOf(outbox.Held{
-			Run:   &outbox.Run{ID: t.run, Shard: keys.Shard{Index: t.shard}},
+			Run:     &outbox.Run{ID: t.run, Shard: keys.Shard{Index: t.shard}},
 			Ordinal: t.ordinal, Tries: t.attempt - 1, Route: t.route, ClaimedAt: t.claimedAt, Nonce: t.nonce,
 		})
 	}

@@ -19,7 +19,7 @@ func cancel(s *suite) {
 		s.ok(err)
 		s.equal("run", r, umbel.CancelReply{RunID: run, Cancelled: want})
 	}
-	s.counts("w", umbel.Counts{Scheduled: 5, Completed: 1, Cancelled: 4})
+	s.counts(umbel.Counts{Scheduled: 5, Completed: 1, Cancelled: 4})
 	h, err := s.e.History(s.Context(), umbel.HistoryRequest{Namespace: ns, WorkflowID: "w"})
 	s.ok(err)
 	if e := lastOf(h.Events, umbel.CancelRequested); e.Reason != "for ü" {

@@ -17,7 +17,7 @@ func commit(s *suite) {
 	again, err := alike(s, "again", umbel.Engine.Commit, r)
 	s.ok(err)
 	s.equal("again", again, umbel.CommitReply{RunID: c.RunID, Scheduled: 3, Attached: true})
-	s.counts("w", umbel.Counts{Scheduled: 3, Pending: 3})
+	s.counts(umbel.Counts{Scheduled: 3, Pending: 3})
 
 	s.start("none", nil)
 	d, err := alike(s, "without rows", umbel.Engine.Describe, umbel.DescribeRequest{Namespace: ns, WorkflowID: "none"})

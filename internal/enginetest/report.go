@@ -35,7 +35,7 @@ func report(s *suite) {
 	if e := lastOf(h.Events, umbel.ActivityAttemptFailed); e.NextVisible.Sub(e.At) < time.Hour-time.Second {
 		s.Errorf("the next attempt is due %v after the failure", e.NextVisible.Sub(e.At))
 	}
-	s.counts("w", umbel.Counts{Scheduled: 5, Pending: 3, Completed: 1, Cancelled: 1})
+	s.counts(umbel.Counts{Scheduled: 5, Pending: 3, Completed: 1, Cancelled: 1})
 }
 
 // reportFailures: a failure keeps its fields and causes, cut to their limits; so do its texts, made valid.
@@ -58,13 +58,13 @@ func reportFailures(s *suite) {
 	want.Attempt = 1
 	s.equal("all fields", r.Results[0].Err, error(&want))
 	n := 0
-	for f := r.Results[1].Err.(*umbel.Failure); f != nil; f = f.Cause { //nolint:errcheck,errorlint,forcetypeassert // a failed row holds its failure
+	for f := r.Results[1].Err.(*umbel.Failure); f != nil; f = f.Cause { //nolint:errorlint,forcetypeassert // a failed row holds its failure
 		n++
 	}
 	if n != umbel.MaxErrorCauses+1 {
 		s.Errorf("a chain of %d failures is kept, want %d", n, umbel.MaxErrorCauses+1)
 	}
-	f := r.Results[2].Err.(*umbel.Failure) //nolint:errcheck,errorlint,forcetypeassert // a failed row holds its failure
+	f := r.Results[2].Err.(*umbel.Failure) //nolint:errorlint,forcetypeassert // a failed row holds its failure
 	if f.Type != "a\uFFFD" || len(f.Message) > umbel.MaxErrorMessageBytes || !strings.HasPrefix(f.Message, "üüü") || f.Stack != "\uFFFD" {
 		s.Errorf("texts became %q, %d bytes, %q", f.Type, len(f.Message), f.Stack)
 	}
@@ -89,5 +89,5 @@ func reportRefused(s *suite) {
 		}
 		s.sameFields("verdict", got[i].Err, direct.Verdicts[i].Err)
 	}
-	s.counts("w", umbel.Counts{Scheduled: 4, Claimed: 2, Completed: 2})
+	s.counts(umbel.Counts{Scheduled: 4, Claimed: 2, Completed: 2})
 }

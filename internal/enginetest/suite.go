@@ -108,13 +108,13 @@ func sameText(a, b error) bool {
 }
 
 // is wants an *umbel.Error of the kind of a sentinel, and returns it.
-func (s *suite) is(what string, err, target error) *umbel.Error {
+func (s *suite) is(what string, err, target error) umbel.Error {
 	s.Helper()
 	e, ok := errors.AsType[*umbel.Error](err)
 	if !ok || !errors.Is(err, target) {
 		s.Fatalf("%s: %v, want %v", what, err, target)
 	}
-	return e
+	return *e
 }
 
 // alike makes a call on both engines, which must return the same, error included.
@@ -236,11 +236,11 @@ func (s *suite) finish(held ...umbel.ClaimedRow) {
 	}
 }
 
-func (s *suite) counts(id umbel.WorkflowID, want umbel.Counts) {
+func (s *suite) counts(want umbel.Counts) {
 	s.Helper()
-	d, err := s.e.Describe(s.Context(), umbel.DescribeRequest{Namespace: ns, WorkflowID: id})
+	d, err := s.e.Describe(s.Context(), umbel.DescribeRequest{Namespace: ns, WorkflowID: "w"})
 	s.ok(err)
-	s.equal("counts of "+string(id), d.Counts, want)
+	s.equal("counts", d.Counts, want)
 }
 
 // failure is one with everything in it.

@@ -96,7 +96,7 @@ func TestHTTPInVirtualTime(t *testing.T) {
 				if string(body) != "late" || err != nil || time.Since(began) != time.Minute {
 					t.Errorf("%q, %v after %v", body, err, time.Since(began))
 				}
-				if _, err := c.Get("http://stopped:1"); err == nil || time.Since(began) != 3*time.Minute {
+				if _, err := c.Get("http://stopped:1"); err == nil || time.Since(began) != 3*time.Minute { //nolint:bodyclose // there is none
 					t.Errorf("a stopped server: %v after %v", err, time.Since(began))
 				}
 				tr.CloseIdleConnections()

@@ -22,17 +22,6 @@ func ToHistoryRequest(m *v1.HistoryRequest) (umbel.HistoryRequest, error) {
 	}, d.err()
 }
 
-// ofRow reports whether events of a type are about a row, so that ordinal 0 means something.
-func ofRow(t umbel.EventType) bool {
-	switch t {
-	case umbel.ActivityScheduled, umbel.ActivityStarted, umbel.ActivityAttemptFailed,
-		umbel.ActivityCompleted, umbel.ActivityFailed, umbel.ActivityCancelled:
-		return true
-	case umbel.WorkflowStarted, umbel.CancelRequested, umbel.FanOutDecided, umbel.WorkflowClosed:
-	}
-	return false
-}
-
 func event(e *umbel.Event) *v1.Event {
 	m := &v1.Event{
 		Seq: e.Seq, Type: string(e.Type), At: instant(e.At), Key: e.Key, ActivityType: e.Row.Type, Attempt: count(e.Attempt),
@@ -40,7 +29,7 @@ func event(e *umbel.Event) *v1.Event {
 		Failure: failure(e.Failure), NextVisible: instant(e.NextVisible), Worker: e.Worker, ClaimedAt: instant(e.ClaimedAt),
 		Status: string(e.Status), Reason: valid(e.Reason),
 	}
-	if ofRow(e.Type) || e.Ordinal != 0 {
+	if e.Type.OfRow() || e.Ordinal != 0 {
 		m.Ordinal = new(count(e.Ordinal))
 	}
 	if e.Type == umbel.WorkflowStarted || e.Scheduled != 0 {

@@ -51,7 +51,7 @@ func sampleOf[V any, M proto.Message](name string, v V, encode func(V) M, decode
 			}
 			twice, err := decode(encode(once))
 			if err != nil {
-				return "what was decoded once cannot be decoded again: " + err.Error(), nil
+				return "what was decoded once cannot be decoded again: " + err.Error(), nil //nolint:nilerr // it is the difference
 			}
 			return diff(once, twice), nil
 		},
@@ -72,7 +72,7 @@ func sampleOf[V any, M proto.Message](name string, v V, encode func(V) M, decode
 // textOnly holds for errors of which only the text travels.
 func textOnly(a, b error) bool {
 	for _, err := range []error{a, b} {
-		switch err.(type) {
+		switch err.(type) { //nolint:errorlint // a result holds the failure itself
 		case nil, *umbel.Failure, *umbel.Error:
 			return false
 		}
@@ -130,7 +130,7 @@ func samples() []sample {
 	}
 	return []sample{
 		sampleOf("begin_request", umbel.BeginRequest{Namespace: "ns", WorkflowID: "w"}, wire.BeginRequest, wire.ToBeginRequest),
-		sampleOf("begin_reply", umbel.BeginReply{Exists: true, RunID: "r", Digest: umbel.Digest{1, 31: 2}, StagingID: "s"}, wire.BeginReply, wire.ToBeginReply, wholeBegin),
+		sampleOf("begin_reply", umbel.BeginReply{Exists: true, RunID: "r", Digest: umbel.Digest{1, 31: 2}, StagingID: "s"}, wire.BeginReply, wire.ToBeginReply),
 		sampleOf("stage_request", umbel.StageRequest{Namespace: "ns", WorkflowID: "w", StagingID: "s", Offset: 1 << 20, Rows: rows}, wire.StageRequest, wire.ToStageRequest),
 		sampleOf("stage_reply", umbel.StageReply{Next: 1<<20 + 2}, wire.StageReply, wire.ToStageReply),
 		sampleOf("commit_request", umbel.CommitRequest{

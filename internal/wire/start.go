@@ -18,7 +18,7 @@ func ToBeginRequest(m *v1.BeginRequest) (umbel.BeginRequest, error) {
 // BeginReply encodes r.
 func BeginReply(r umbel.BeginReply) *v1.BeginResponse {
 	m := &v1.BeginResponse{Exists: r.Exists, RunId: string(r.RunID), StagingId: string(r.StagingID)}
-	if r.Exists {
+	if r.Digest != (umbel.Digest{}) {
 		m.Digest = r.Digest[:]
 	}
 	return m
