@@ -35,6 +35,11 @@ func (t EventType) Terminal() bool {
 	return t == ActivityCompleted || t == ActivityFailed || t == ActivityCancelled
 }
 
+// OfRow reports whether events of type t are about one row, so that their Ordinal means something.
+func (t EventType) OfRow() bool {
+	return t.Terminal() || t == ActivityScheduled || t == ActivityStarted || t == ActivityAttemptFailed
+}
+
 // Event is one entry of a workflow's history, as readers see it. Fields that its type does not use are zero.
 type Event struct {
 	Seq  int64     // 1, 2, 3, … without a gap

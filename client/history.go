@@ -35,7 +35,7 @@ func (a *Admin) History(ctx context.Context, id umbel.WorkflowID, q HistoryQuery
 			return
 		}
 		for ev, err := range h.history(ctx, q) {
-			if err == nil && q.Ordinal != nil && !isOf(ev, *q.Ordinal) {
+			if err == nil && q.Ordinal != nil && !(ev.Type.OfRow() && ev.Ordinal == *q.Ordinal) {
 				continue
 			}
 			if !yield(ev, err) {
@@ -43,17 +43,6 @@ func (a *Admin) History(ctx context.Context, id umbel.WorkflowID, q HistoryQuery
 			}
 		}
 	}
-}
-
-// isOf reports whether an event is one of a row.
-func isOf(ev umbel.Event, ordinal int64) bool {
-	switch ev.Type {
-	case umbel.ActivityScheduled, umbel.ActivityStarted, umbel.ActivityAttemptFailed,
-		umbel.ActivityCompleted, umbel.ActivityFailed, umbel.ActivityCancelled:
-		return ev.Ordinal == ordinal
-	case umbel.WorkflowStarted, umbel.CancelRequested, umbel.FanOutDecided, umbel.WorkflowClosed:
-	}
-	return false
 }
 
 func (h *handle) checkHistory(q HistoryQuery) error {

@@ -216,15 +216,10 @@ func newEventJSON(e umbel.Event) eventJSON {
 		j.Result, j.ResultBase64, j.ContentType = payloadJSON(e.Result)
 	default:
 	}
-	if ofRow(e.Type) {
+	if e.Type.OfRow() {
 		j.Ordinal = new(e.Ordinal)
 	}
 	return j
-}
-
-// ofRow reports whether an event is about one ordinal.
-func ofRow(t umbel.EventType) bool {
-	return t.Terminal() || t == umbel.ActivityScheduled || t == umbel.ActivityStarted || t == umbel.ActivityAttemptFailed
 }
 
 func utc(t time.Time) time.Time {

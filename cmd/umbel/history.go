@@ -50,7 +50,7 @@ and how it ended, and how the run was closed.`,
 
 func eventCells(e umbel.Event) []string {
 	ordinal, attempt := "-", "-"
-	if ofRow(e.Type) {
+	if e.Type.OfRow() {
 		ordinal = decimal(e.Ordinal)
 	}
 	if e.Attempt > 0 {
