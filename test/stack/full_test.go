@@ -13,11 +13,11 @@ import (
 )
 
 // Case 66: Redis above its maxmemory: starts are refused by name; claims, renewals, reports, releases and cancels go
-// through, also of runs with retries.
+// through, also of runs with retries. All of it over the network.
 func TestCase66MaxMemory(t *testing.T) {
 	t.Parallel()
 	onOwn(t, func(s *stack) {
-		e := s.open()
+		e := s.remote(s.open(), false)
 		s.start(e, "w", rows(500), retry(exactly(time.Millisecond, 5))...)
 		s.start(e, "x", rows(500))
 		held := s.claim(e, 100)
