@@ -78,6 +78,7 @@ const maxDeliver = 500
 func (d *deliverer) run(ctx context.Context) {
 	tick := time.NewTicker(markAfter)
 	defer tick.Stop()
+	unmarked := trouble{log: d.s.log, what: "claims are not marked as delivered; should they lapse now, they cost no attempt"}
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,8 +88,8 @@ func (d *deliverer) run(ctx context.Context) {
 		batch := d.due()
 		for _, shard := range slices.Sorted(maps.Keys(batch)) {
 			for part := range slices.Chunk(batch[shard], maxDeliver) {
-				if err := d.s.rows.Delivered(ctx, shard, part); err != nil && ctx.Err() == nil {
-					d.s.log.Warn("claims are not marked as delivered; should they lapse now, they cost no attempt", "err", err)
+				if err := d.s.rows.Delivered(ctx, shard, part); ctx.Err() == nil {
+					unmarked.met(err)
 				}
 			}
 		}

@@ -17,6 +17,8 @@ const sweepEvery = time.Second
 // sweep lets leases lapse whose worker has fallen silent. Any number of servers may sweep: the step that lets a
 // claim lapse checks its deadline again. A shard, or a claim, that cannot be swept keeps none of the others.
 func (s *Server) sweep(ctx context.Context) {
+	unread := trouble{log: s.log, what: "lease cannot be read; the one in force stays"}
+	unswept := trouble{log: s.log, what: "lapsed leases cannot be swept"}
 	for {
 		pause := min(s.Lease()/10, sweepEvery)
 		select {
@@ -25,11 +27,11 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		// a master that is away must not keep the others from being swept: to them that would be a gap
-		if err := s.within(ctx, pause, s.adoptLease); err != nil && ctx.Err() == nil {
-			s.log.Warn("lease cannot be read; the one in force stays", "err", err)
+		if err := s.within(ctx, pause, s.adoptLease); ctx.Err() == nil {
+			unread.met(err)
 		}
-		if err := s.sweepAll(ctx, pause); err != nil && ctx.Err() == nil {
-			s.log.Warn("lapsed leases cannot be swept", "err", err)
+		if err := s.sweepAll(ctx, pause); ctx.Err() == nil {
+			unswept.met(err)
 		}
 	}
 }
@@ -67,7 +69,19 @@ func (s *Server) sweepAll(ctx context.Context, patience time.Duration) error {
 		}
 		shards = again
 	}
-	return errors.Join(failed...)
+	return joinDistinct(failed)
+}
+
+// joinDistinct is errors.Join that says the same once: of a Redis that is away every shard says it.
+func joinDistinct(errs []error) error {
+	said := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
+		again := err == nil || said[err.Error()]
+		if !again {
+			said[err.Error()] = true
+		}
+		return again
+	})...)
 }
 
 // lapse ends the attempts that lapsed claims hold. A claim that cannot lapse keeps none of the others, unless it
