@@ -73,6 +73,9 @@ func (a *app) reach(ctx context.Context, conn *client.Conn) error {
 // unreachable says that there is no server, and how to get one.
 func (a *app) unreachable(err error) error {
 	addrs, _ := a.addresses()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &hintError{fmt.Sprintf("no server at %s answers within %v: does its Redis answer it?\n  or say where another is with --addr or $%s", addrs, reachFor, addrVar), err}
+	}
 	return &hintError{fmt.Sprintf("no server answers at %s: start one with: umbel dev\n  or say where one is with --addr or $%s", addrs, addrVar), err}
 }
 

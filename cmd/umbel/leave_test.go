@@ -68,6 +68,24 @@ func fails(t *testing.T, cmd *exec.Cmd, text string) {
 	}
 }
 
+// A run whose redis-server ends says that and no more, and goes on when there is one again.
+func TestRunWithoutItsRedis(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	args := func(command ...string) []string {
+		return append([]string{"run", "--data", data, "--workflow-id", "w", "-k", "--"}, command...)
+	}
+	s := background(t, "a\nb\n", args("sh", "-c", "echo up >&2; exec sleep 600"))
+	s.await("[0] up")
+	endRedis(t, data)
+	if out := s.exits(1); !strings.Contains(out, "umbel: redis-server in "+data+" has ended (exit status 0)") || strings.Contains(out, "umbel dev") {
+		t.Errorf("it said\n%s", out)
+	}
+	if got := umbelOutput(t, "a\nb\n", args("cat")); got != "ab" {
+		t.Errorf("run again it prints %q", got)
+	}
+}
+
 // Who has asked for it, as nohup does, is not told that the terminal went away.
 func TestHangupIsIgnored(t *testing.T) {
 	t.Parallel()

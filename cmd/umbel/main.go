@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 
+	redislog "github.com/redis/go-redis/v9/logging"
+
 	"github.com/umbelhq/umbel"
 )
 
@@ -22,6 +24,7 @@ const (
 
 func main() {
 	collectLess()
+	redislog.Disable() // go-redis would write lines of its own; what matters comes back as an error
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

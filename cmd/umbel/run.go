@@ -124,7 +124,11 @@ func (a *app) private(cmd *cobra.Command, f *runFlags) error {
 		return err
 	}
 	defer srv.Close()
-	return errors.Join(a.xargs(cmd, srv, f, own.gone), own.failed(cmd.Context()))
+	err = a.xargs(cmd, srv, f, own.gone)
+	if gone := own.failed(cmd.Context()); gone != nil { // the rest follows from it
+		return gone
+	}
+	return err
 }
 
 var errRedisGone = errors.New("redis-server has ended")

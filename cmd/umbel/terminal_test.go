@@ -131,6 +131,15 @@ func TestDevWithoutItsRedis(t *testing.T) {
 	data := t.TempDir()
 	s := background(t, "", []string{"dev", "--data", data, "--listen", "127.0.0.1:0"})
 	s.await("serving on http://")
+	endRedis(t, data)
+	if out := s.exits(1); !strings.Contains(out, "umbel: redis-server in "+data+" has ended (exit status 0)") {
+		t.Errorf("it said\n%s", out)
+	}
+}
+
+// endRedis ends the redis-server that keeps its data in a directory.
+func endRedis(t *testing.T, data string) {
+	t.Helper()
 	socket, err := os.ReadFile(filepath.Join(data, "socket.path"))
 	if err != nil {
 		t.Fatal(err)
@@ -138,9 +147,6 @@ func TestDevWithoutItsRedis(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: string(socket), MaxRetries: -1})
 	defer c.Close()
 	_ = c.ShutdownNoSave(t.Context())
-	if out := s.exits(1); !strings.Contains(out, "umbel: redis-server in "+data+" has ended (exit status 0)") {
-		t.Errorf("it said\n%s", out)
-	}
 }
 
 // A server that is told to end answers what is under way, and exits with 0.
