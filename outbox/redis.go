@@ -15,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/internal/lua"
 )
 
-// Format is the version of what this binary writes to Redis. It refuses a newer one.
+// Format is the version of what this binary writes to Redis. It refuses a newer one, and raises an older one to its own.
 const Format = 2
 
 // DefaultShards is the number of shards that an installation gets at its first start.
@@ -119,7 +119,20 @@ func (o *Redis) found(ctx context.Context, prefix string, shards int) (int, erro
 	if err != nil || n < 1 || n > keys.MaxShards {
 		return 0, o.broken("open", "", "", fmt.Errorf("number of shards %q in %s is out of range", text(1), meta))
 	}
+	if format < Format {
+		return n, o.raise(ctx, meta)
+	}
 	return n, nil
+}
+
+// raise marks an older installation as written by this version, so that older ones do not open it any more. A full Redis
+// refuses that; it must drain all the same, and the next start tries again.
+func (o *Redis) raise(ctx context.Context, meta string) error {
+	err := o.scripts.Retry(ctx, func() error { return o.rdb.HSet(ctx, meta, "format", Format).Err() })
+	if lua.Full(err) {
+		return nil
+	}
+	return o.fail("open", err)
 }
 
 // Scripts returns the scripts. They, Space and Shard are for package history and the server, which change rows and

@@ -249,3 +249,16 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		s.redis.Client.HIncrBy(s.t.Context(), meta, "format", -1)
 	})
 }
+
+// A server raises the format of an installation that an older version founded: that one opens it no more.
+func TestOlderFormatIsRaised(t *testing.T) {
+	onMini(t, func(s *stack) {
+		_ = s.open().Close()
+		meta := s.redis.Prefix + ":{491}:meta"
+		s.redis.Client.HSet(s.t.Context(), meta, "format", outbox.Format-1)
+		_ = s.open().Close()
+		if got := s.redis.Client.HGet(s.t.Context(), meta, "format").Val(); got != strconv.Itoa(outbox.Format) {
+			s.t.Errorf("the format is %s, want %d", got, outbox.Format)
+		}
+	})
+}
