@@ -25,18 +25,54 @@ func handOver(next http.Handler) http.Handler {
 			return
 		}
 		h := &hand{}
+		reply := &replyWriter{ResponseWriter: w, ctx: r.Context()}
 		returned := false
 		defer func() { // also of a handler that panics because its connection is gone
 			if len(h.rows) == 0 {
 				return
 			}
-			if returned && r.Context().Err() == nil && http.NewResponseController(w).Flush() == nil {
+			if returned && reply.arrived(r) {
 				h.server.delivered(h.rows)
 				return
 			}
 			h.server.claimer.giveBack(context.WithoutCancel(r.Context()), h.rows)
 		}()
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), handKey{}, h)))
+		next.ServeHTTP(reply, r.WithContext(context.WithValue(r.Context(), handKey{}, h)))
 		returned = true
 	})
 }
+
+// replyWriter notes whether a reply is lost: its peer was gone before the first byte, or a write failed. That the peer
+// goes later says nothing: it may have all that it wants.
+type replyWriter struct {
+	http.ResponseWriter
+
+	ctx   context.Context //nolint:containedctx // of the request that is answered
+	begun bool
+	lost  bool
+}
+
+func (w *replyWriter) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.begun, w.lost = true, w.ctx.Err() != nil
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.lost = w.lost || err != nil
+	return n, err
+}
+
+// arrived sends what is left of the reply, and reports whether all of it has left this process, as far as that can be known.
+// HTTP/2 writes behind the handler's back, but ends the reply only when the handler has returned: until then a peer that
+// has gone does not have it.
+func (w *replyWriter) arrived(r *http.Request) bool {
+	w.Flush()
+	return !w.lost && (r.ProtoMajor < 2 || r.Context().Err() == nil)
+}
+
+// Flush implements http.Flusher, which gRPC wants.
+func (w *replyWriter) Flush() {
+	w.lost = http.NewResponseController(w.ResponseWriter).Flush() != nil || w.lost
+}
+
+// Unwrap is for http.ResponseController.
+func (w *replyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

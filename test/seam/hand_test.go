@@ -1,14 +1,19 @@
 package seam
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/api/gen/umbel/v1/umbelv1connect"
 	"github.com/umbelhq/umbel/internal/memnet"
 	"github.com/umbelhq/umbel/internal/testredis"
 	"github.com/umbelhq/umbel/server"
@@ -100,11 +105,11 @@ func (w *world) counts(e umbel.Engine, id umbel.WorkflowID, want umbel.Counts, h
 }
 
 // halfway polls over lines that go deaf, so that a row is claimed and its reply stays half written.
-func (w *world) halfway(e umbel.Engine, l *lines) (polled chan error) {
+func (w *world) halfway(ctx context.Context, e umbel.Engine, l *lines) (polled chan error) {
 	w.Helper()
 	polled = make(chan error, 1)
 	go func() {
-		p, err := e.Poll(w.Context(), pollRequest(umbel.MaxPollWait))
+		p, err := e.Poll(ctx, pollRequest(umbel.MaxPollWait))
 		if err == nil {
 			err = errors.New("the poll was answered")
 			w.Logf("%+v", p)
@@ -125,12 +130,21 @@ func (w *world) halfway(e umbel.Engine, l *lines) (polled chan error) {
 func TestBrokenPollGivesItsRowsBack(t *testing.T) {
 	inWorld(t, func(w *world, h2 bool) {
 		l := newLines(&w.net)
-		polled := w.halfway(dial(w.T, l.transport(w.T, h2), address), l)
-		l.cut()
+		ctx, giveUp := context.WithCancel(w.Context())
+		defer giveUp()
+		polled := w.halfway(ctx, dial(w.T, l.transport(w.T, h2), address), l)
+		if h2 {
+			giveUp() // the stream breaks: of a connection that does Go's server says no more than that
+		} else {
+			l.cut()
+		}
 		<-polled
 		synctest.Wait()
 		w.counts(w.node, "w", umbel.Counts{Scheduled: 1, Pending: 1}, 3)
 		w.finish(dial(w.T, transport(&w.net, h2), address))
+		if h2 {
+			l.cut()
+		}
 	})
 }
 
@@ -168,7 +182,7 @@ func TestCase59ServerDiesBeforeItsReply(t *testing.T) {
 		dead := serveOn(w.T, dying, listener)
 		time.Sleep(time.Second) // swept before: no gap
 		l := newLines(&w.net)
-		polled := w.halfway(dial(w.T, l.transport(w.T, h2), "dying:1"), l)
+		polled := w.halfway(w.Context(), dial(w.T, l.transport(w.T, h2), "dying:1"), l)
 		w.ok(rdb.Close()) // nothing of it reaches Redis any more
 		l.cut()
 		<-polled
@@ -192,5 +206,36 @@ func TestDeliveredRowsAreMarked(t *testing.T) {
 		}
 		time.Sleep(2 * umbel.DefaultLease)
 		w.counts(e, "w", umbel.Counts{Scheduled: 1, Failed: 1}, 6)
+	})
+}
+
+// A client that closes its connection with the last byte of the reply has its rows: they are not given to another too.
+func TestClientThatClosesAtOnceHasItsRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, redis: testredis.Mini(t)}
+		w.node = serve(t, w.redis, &w.net, address, slog.New(slog.DiscardHandler))
+		for i := range 20 {
+			id := umbel.WorkflowID('a' + rune(i))
+			_, err := w.node.Commit(t.Context(), umbel.CommitRequest{
+				Namespace: ns, WorkflowID: id, Scheduled: 1,
+				Rows: []umbel.StagedRow{{Type: task, Input: umbel.Payload{Data: make([]byte, 100<<10)}}},
+			})
+			w.ok(err)
+			conn, err := w.net.DialContext(t.Context(), "", address)
+			w.ok(err)
+			const body = `{"types":["task"],"worker":"curl","wait":"1s"}`
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				umbelv1connect.WorkerServicePollProcedure, len(body), body)
+			w.ok(err)
+			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			w.ok(err)
+			_, err = io.Copy(io.Discard, r.Body)
+			w.ok(err)
+			_ = r.Body.Close()
+			_ = conn.Close()
+			synctest.Wait()
+			w.counts(w.node, id, umbel.Counts{Scheduled: 1, Claimed: 1}, 3)
+		}
+		w.node.end()
 	})
 }

