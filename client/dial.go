@@ -125,5 +125,9 @@ func parseAddress(s string) (string, error) {
 	if bare && u.Port() == "" {
 		u.Host = net.JoinHostPort(u.Hostname(), DefaultPort)
 	}
-	return strings.TrimRight(u.String(), "/"), nil
+	out := strings.TrimRight(u.String(), "/")
+	if _, err := url.Parse(out); err != nil { // a zone that cannot be written
+		return "", umbel.Invalid("address", s, rule)
+	}
+	return out, nil
 }
