@@ -63,7 +63,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		err = errors.Join(errors.New("server: calls were cut off that did not end in time"), err, srv.Close())
 	}
-	<-failed
+	if e := <-failed; !errors.Is(e, http.ErrServerClosed) { // the listener failed in the same moment
+		err = errors.Join(err, e)
+	}
 	return err
 }
 
