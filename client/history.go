@@ -35,7 +35,7 @@ func (a *Admin) History(ctx context.Context, id umbel.WorkflowID, q HistoryQuery
 			return
 		}
 		for ev, err := range h.history(ctx, q) {
-			if err == nil && q.Ordinal != nil && !(ev.Type.OfRow() && ev.Ordinal == *q.Ordinal) {
+			if err == nil && q.Ordinal != nil && (!ev.Type.OfRow() || ev.Ordinal != *q.Ordinal) {
 				continue
 			}
 			if !yield(ev, err) {
