@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// patience is how long a process may take to end.
-const patience = 10 * time.Second
+// patience is how long a process may take to end: more than any does, even on a busy machine.
+const patience = time.Minute
 
 // process is this binary in a role. It ends when stdin is closed.
 type process struct {
