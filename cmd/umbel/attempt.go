@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -29,8 +32,41 @@ type attempt struct {
 	tail     *tail
 }
 
-// start starts the program and begins to read what it writes.
-func (a *attempt) start(cmd *exec.Cmd) error {
+// startAgain is the time between two tries to start a program on a machine that has no room for it.
+const startAgain = 100 * time.Millisecond
+
+// start starts the program and begins to read what it writes. A machine that is short of processes, files or memory
+// is no fault of the row: start waits with it, so that no other comes here instead and fails at once, and tries
+// again until ctx ends.
+func (a *attempt) start(ctx context.Context, args, env []string, input []byte) (*exec.Cmd, error) {
+	c := a.command
+	for {
+		cmd := &exec.Cmd{Path: c.path, Args: args, Env: env, Stdin: bytes.NewReader(input), WaitDelay: linger}
+		err := a.tryStart(cmd)
+		if !noRoom(err) {
+			return cmd, err
+		}
+		c.short.Do(func() {
+			_, _ = fmt.Fprintf(c.stderr, "umbel: no room for so many commands at once, waiting for some to end: %v\n", err) // a hint
+		})
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(startAgain):
+		}
+	}
+}
+
+// noRoom reports whether a program may well start later, unchanged. EBADF is what a child says whose files, moved out
+// of each other's way, would get numbers above the limit.
+func noRoom(err error) bool {
+	lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.EBADF, syscall.EAGAIN, syscall.ENOMEM}
+	return slices.ContainsFunc(lacks, func(short error) bool {
+		return errors.Is(err, short)
+	})
+}
+
+func (a *attempt) tryStart(cmd *exec.Cmd) error {
 	outRead, outWrite, err := os.Pipe()
 	if err != nil {
 		return err

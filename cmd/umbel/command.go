@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -41,6 +41,7 @@ type command struct {
 	timeout time.Duration // of one attempt, 0: none but the row's own
 	stderr  io.Writer     // each Write is a whole line
 	hurry   <-chan struct{}
+	short   sync.Once // says that this machine is short of something
 }
 
 // handle is the umbel.Handler.
@@ -62,15 +63,15 @@ func (c *command) run(ctx context.Context, info umbel.Info, in umbel.Payload) (u
 	if ctx.Err() != nil {
 		return umbel.Payload{}, c.interrupted(ctx)
 	}
-	cmd := &exec.Cmd{
-		Path: c.path, Args: args, Env: environment(info),
-		Stdin: bytes.NewReader(in.Data), WaitDelay: linger,
-	}
 	a := attempt{command: c, tail: newTail(), prefix: "[" + strconv.FormatInt(info.Ordinal, 10) + "] "}
-	if err := a.start(cmd); err != nil {
-		if errors.Is(err, syscall.E2BIG) {
-			return umbel.Payload{}, umbel.NonRetryable(umbel.Typed(umbel.FailureInvalidInput, err))
-		}
+	cmd, err := a.start(ctx, args, environment(info), in.Data)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return umbel.Payload{}, c.interrupted(ctx)
+	case errors.Is(err, syscall.E2BIG):
+		return umbel.Payload{}, umbel.NonRetryable(umbel.Typed(umbel.FailureInvalidInput, err))
+	default:
 		return umbel.Payload{}, umbel.Typed("exec", err)
 	}
 	told := a.wait(ctx)

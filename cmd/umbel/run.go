@@ -170,7 +170,7 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 	}
 	run, err := admin.Start(ctx, f.spec, f.in.read(cmd))
 	if err != nil {
-		return detached(cmd.Context(), exists(err, f.spec.OnExisting), "interrupted while starting")
+		return detached(cmd.Context(), exists(err, f.spec.OnExisting, f.data), "interrupted while starting")
 	}
 
 	worked := make(chan error, 1)

@@ -15,8 +15,8 @@ var onExisting = map[string]client.OnExisting{
 	"same": client.SameInputs, "attach": client.Existing, "reject": client.Reject,
 }
 
-// exists says of a workflow that has a run already what to do.
-func exists(err error, asked client.OnExisting) error {
+// exists says of a workflow that has a run already what to do. data is the directory that the run is in, if it is in one.
+func exists(err error, asked client.OnExisting, data string) error {
 	e, ok := errors.AsType[*umbel.Error](err)
 	if !ok || e.Code != umbel.CodeAlreadyExists {
 		return err
@@ -25,8 +25,12 @@ func exists(err error, asked client.OnExisting) error {
 	if asked == client.Reject {
 		return &hintError{fmt.Sprintf("workflow %s exists already (run %s)", id, e.RunID), err}
 	}
-	return &hintError{fmt.Sprintf("workflow %s exists already (run %s), with other items or options\n  choose another --workflow-id, or look at that run with: umbel show %s",
-		id, e.RunID, id), err}
+	look := "umbel show " + id
+	if data != "" {
+		look = "umbel dev --data " + quoteArg(data) + ", then " + look
+	}
+	return &hintError{fmt.Sprintf("workflow %s exists already (run %s), with other items or options\n  choose another --workflow-id, or look at that run with: %s",
+		id, e.RunID, look), err}
 }
 
 func (a *app) startCommand() *cobra.Command {
@@ -63,7 +67,7 @@ the work goes on.`,
 			spec.WorkflowID, spec.OnExisting = umbel.WorkflowID(id), onExisting[existing]
 			run, err := admin.Start(ctx, spec, in.read(cmd))
 			if err != nil {
-				return detached(ctx, exists(err, spec.OnExisting), "interrupted while starting; the same start with a --workflow-id may be given again")
+				return detached(ctx, exists(err, spec.OnExisting, ""), "interrupted while starting; the same start with a --workflow-id may be given again")
 			}
 			p := a.printer(cmd, false)
 			err = p.print(startedJSON{run.WorkflowID(), run.ID(), run.Attached()},

@@ -69,7 +69,11 @@ func outcome(r umbel.RunInfo) error {
 	if r.Status == umbel.StatusCompleted {
 		return nil
 	}
-	return fmt.Errorf("workflow %s is %s: %d of %d completed, %d failed, %d cancelled\n  see why with: umbel results %s --status failed",
-		quoteArg(string(r.WorkflowID)), r.Status, r.Counts.Completed, r.Counts.Scheduled, r.Counts.Failed, r.Counts.Cancelled,
-		quoteArg(string(r.WorkflowID)))
+	id := quoteArg(string(r.WorkflowID))
+	look := "results " + id + " --status failed"
+	if r.Counts.Failed == 0 {
+		look = "history " + id
+	}
+	return fmt.Errorf("workflow %s is %s: %d of %d completed, %d failed, %d cancelled\n  see why with: umbel %s",
+		id, r.Status, r.Counts.Completed, r.Counts.Scheduled, r.Counts.Failed, r.Counts.Cancelled, look)
 }
