@@ -68,6 +68,36 @@ func fails(t *testing.T, cmd *exec.Cmd, text string) {
 	}
 }
 
+// Ctrl-C ends a run, and its commands, whose output nobody reads on.
+func TestRunIsInterruptedWhileItWrites(t *testing.T) {
+	t.Parallel()
+	env := dev(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	errRead, errWrite, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := umbelCommand(t, []string{"run", "-j", "1", "-k", "--", "sh", "-c", "echo up >&2; test {} != b || exec sleep 600; head -c 1000000 /dev/zero"}, env)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("a\nb\n"), w, errWrite
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Close(), errWrite.Close()
+	s := newSession(t, cmd, errRead)
+	s.await("[1] up")
+	if _, err := r.Read(make([]byte, 1)); err != nil { // it writes, more than a pipe holds
+		t.Fatal(err)
+	}
+	s.signal(syscall.SIGINT)
+	if out := s.exits(130); !strings.Contains(out, "umbel: interrupted; what was left is cancelled") {
+		t.Errorf("it said\n%s", out)
+	}
+}
+
 // A run whose redis-server ends says that and no more, and goes on when there is one again.
 func TestRunWithoutItsRedis(t *testing.T) {
 	t.Parallel()

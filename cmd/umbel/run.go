@@ -179,7 +179,7 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 		cancel(err) // nobody would finish what the results wait for
 		worked <- err
 	}()
-	failed, err := a.writeResults(ctx, cmd, admin, run, f)
+	failed, err := a.writeInTime(ctx, cmd, admin, run, f)
 	if err != nil {
 		err = a.leave(cmd.Context(), admin, f, err)
 	}
@@ -191,6 +191,37 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 		return errors.New(many(failed, "row") + " without a result")
 	}
 	return nil
+}
+
+// lastWrite is how long a write may take once the context has ended.
+const lastWrite = time.Second
+
+// writeInTime is writeResults that ends with ctx even if whoever reads standard output does not read on. The write is
+// left behind then: the process is about to end.
+func (a *app) writeInTime(
+	ctx context.Context, cmd *cobra.Command, admin *client.Admin, run *client.Run[umbel.Payload], f *runFlags,
+) (failed int64, err error) {
+	type ending struct {
+		failed int64
+		err    error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		failed, err := a.writeResults(ctx, cmd, admin, run, f)
+		ended <- ending{failed, err}
+	}()
+	var late <-chan time.Time
+	over := ctx.Done()
+	for {
+		select {
+		case e := <-ended:
+			return e.failed, e.err
+		case <-over:
+			over, late = nil, time.After(lastWrite)
+		case <-late:
+			return 0, fmt.Errorf("standard output is not read on: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // writeResults writes results as they come, and returns how many rows have none.
