@@ -23,7 +23,8 @@ import (
 // way is a way from the SDK to a server.
 type way struct {
 	name string
-	dial func(t *testing.T, n *memnet.Network, urls string) umbel.Engine
+	h2   bool
+	dial func(t *testing.T, tr *http.Transport, urls string) umbel.Engine
 }
 
 // transport calls over a network in memory.
@@ -45,14 +46,10 @@ func dial(t *testing.T, tr *http.Transport, urls string) umbel.Engine {
 }
 
 var ways = []way{
-	{"http1", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine {
-		return dial(t, transport(n, false), urls)
-	}},
-	{"h2c", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine {
-		return dial(t, transport(n, true), urls)
-	}},
-	{"grpc", func(t *testing.T, n *memnet.Network, urls string) umbel.Engine {
-		tr := transport(n, true)
+	{"http1", false, dial},
+	{"h2c", true, dial},
+	{"grpc", true, func(t *testing.T, tr *http.Transport, urls string) umbel.Engine {
+		t.Helper()
 		t.Cleanup(tr.CloseIdleConnections)
 		return remote.New([]string{urls}, &http.Client{Transport: tr}, connect.WithGRPC())
 	}},
@@ -110,10 +107,12 @@ func engines(t *testing.T, r *testredis.Redis, w way, test func(t *testing.T, e 
 	var n memnet.Network
 	s := serve(t, r, &n, address, slog.New(slog.DiscardHandler))
 	e := enginetest.Engines{Tested: s.Server, Direct: s.Server}
+	tr := transport(&n, w.h2)
 	if w.dial != nil {
-		e.Tested = w.dial(t, &n, "http://"+address)
+		e.Tested = w.dial(t, tr, "http://"+address)
 	}
 	test(t, e)
+	tr.CloseIdleConnections() // a server waits a second for those of HTTP/2
 	s.end()
 	check(t, r)
 }
