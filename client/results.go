@@ -45,8 +45,8 @@ func WithInputs() ResultOption {
 }
 
 // Results yields the outcome of each ordinal once, as they finish (or by ordinal, see [Ordered]), waiting for those
-// still open, until the run is closed. A row that failed or was cancelled is a result whose Err says so; so is a value that cannot be
-// decoded, as a [*umbel.Failure] of type [umbel.FailureInvalidResult] with Status completed.
+// still open, until the run is closed. A row that failed or was cancelled is a result whose Err says so; so is a value
+// that cannot be decoded, as a [*umbel.Failure] of type [umbel.FailureInvalidResult] with Status completed.
 //
 // The sequence's own error comes once and last, with the zero Result: [umbel.ErrNotFound],
 // [umbel.ErrUnavailable] (wrapping ctx's error when ctx ends), [umbel.ErrInvalid] for a cursor that is none.

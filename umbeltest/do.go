@@ -19,8 +19,8 @@ import (
 // attempt, whatever the retry policy; the others are for [New].
 //
 // The error says what becomes of the attempt. errors.AsType finds the *[umbel.Failure] that history would keep;
-// errors.Is, errors.As and [umbel.RetryDelay] also see what fn returned, and [umbel.ErrTimedOut] if that is why. An input that cannot be encoded or is too
-// large is refused before fn is called, as a client refuses it.
+// errors.Is, errors.As and [umbel.RetryDelay] also see what fn returned, and [umbel.ErrTimedOut] if that is why. An
+// input that cannot be encoded or is too large is refused before fn is called, as a client refuses it.
 //
 // Do fails the test at once if fn is nil or if no worker would take the activity, so call it from the test's goroutine.
 func Do[In, Out any](tb testing.TB, activity umbel.Activity[In, Out], fn func(context.Context, In) (Out, error), in In, a Attempt) (Out, error) {
