@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/umbelhq/umbel/client"
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 // fanout runs the shell script with some lines of input.
 func fanout(t *testing.T, addr, lines string, args ...string) ran {
 	t.Helper()
-	must(t, "curl")
+	witness.Program(t, "curl")
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "curl/fanout.sh", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(lines), &stdout, &stderr

@@ -15,6 +15,7 @@ import (
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/client"
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 // python starts a script of examples/ as a worker of the servers at addr, and ends it with the test.
@@ -30,7 +31,7 @@ func pythonWith(t *testing.T, env []string, script, addr string, args ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd = exec.CommandContext(t.Context(), must(t, "python3"), append([]string{script, "--addr", addr}, args...)...)
+	cmd = exec.CommandContext(t.Context(), witness.Program(t, "python3"), append([]string{script, "--addr", addr}, args...)...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+lib, "PYTHONDONTWRITEBYTECODE=1", "no_proxy=*")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = t.Output()

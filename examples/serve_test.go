@@ -1,10 +1,7 @@
 package examples_test
 
 import (
-	"context"
 	"log/slog"
-	"net"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -12,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/client"
 	"github.com/umbelhq/umbel/internal/testredis"
 	"github.com/umbelhq/umbel/server"
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 // Leases of the servers that the tests start. A killed worker is waited for so long; one that lives must never lose
@@ -24,34 +22,16 @@ const (
 // serve runs a server until the test ends, and returns its address and what a user at a keyboard has.
 func serve(t *testing.T, lease time.Duration) (addr string, admin *client.Admin) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	engine, err := server.Open(t.Context(), testredis.Mini(t).Client, server.Config{Lease: lease, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- engine.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		engine.Close()
-	})
-	conn, err := client.Dial(l.Addr().String())
+	addr = witness.Serve(t, testredis.Mini(t), server.Config{Lease: lease})
+	conn, err := client.Dial(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if admin, err = client.NewAdmin(conn, client.Config{Logger: log}); err != nil {
+	if admin, err = client.NewAdmin(conn, client.Config{Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
-	return l.Addr().String(), admin
+	return addr, admin
 }
 
 // start starts a fan-out of texts.
@@ -80,14 +60,4 @@ func outcomes(t *testing.T, admin *client.Admin, id umbel.WorkflowID) []umbel.Re
 		all = append(all, r)
 	}
 	return all
-}
-
-// must returns the path of a program that the tests need. They fail without it, they do not skip.
-func must(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("this test needs %s: run scripts/need-tools, which installs it or says how (%v)", name, err)
-	}
-	return path
 }

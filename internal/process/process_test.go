@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"testing"
 
@@ -66,30 +65,4 @@ func TestStartFails(t *testing.T) {
 	if _, err := process.Start(exec.Command("/no/such/program"), syscall.SIGKILL); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
-}
-
-func TestDiesWithItsParent(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Log("only Linux ends children with their parent")
-		return
-	}
-	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), parentVar+"=1")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent.Stdout = w
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Close()
-	out := bufio.NewReader(r)
-	if line, err := out.ReadString('\n'); line != "up\n" {
-		t.Fatal(line, err)
-	}
-	_ = parent.Process.Kill()
-	_ = parent.Wait()
-	_, _ = out.ReadByte() // returns once the child is gone
 }

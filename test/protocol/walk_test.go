@@ -3,11 +3,8 @@ package protocol
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/testredis"
 	"github.com/umbelhq/umbel/server"
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 const document = "../../docs/protocol.md"
@@ -45,47 +43,13 @@ func commands(t *testing.T) []command {
 	return all
 }
 
-// serve runs a server until the test ends, and returns its URL.
-func serve(t *testing.T, r *testredis.Redis) string {
-	t.Helper()
-	engine, err := server.Open(t.Context(), r.Client, server.Config{Prefix: r.Prefix, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- engine.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		engine.Close()
-	})
-	return "http://" + l.Addr().String()
-}
-
-// must returns the path of a program that the tests need. They fail without it, they do not skip.
-func must(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatalf("this test needs %s: run scripts/need-tools, which installs it or says how (%v)", program, err)
-	}
-	return path
-}
-
 // The commands run in one shell, one after the other, and each prints what the document says.
 func TestMustShow5CurlAlone(t *testing.T) {
 	t.Parallel()
 	for kind, open := range map[string]func(testing.TB) *testredis.Redis{"mini": testredis.Mini, "real": testredis.Shared} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			walk(t, serve(t, open(t)))
+			walk(t, "http://"+witness.Serve(t, open(t), server.Config{}))
 		})
 	}
 }
@@ -94,14 +58,14 @@ func TestMustShow5CurlAlone(t *testing.T) {
 func walk(t *testing.T, url string) {
 	t.Helper()
 	const end = "\x1e"
-	must(t, "curl")
+	witness.Program(t, "curl")
 	all := commands(t)
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\n")
 	for _, c := range all {
 		fmt.Fprintf(&script, "%sprintf '%s'\n", c.shell, end)
 	}
-	cmd := exec.CommandContext(t.Context(), must(t, "bash"), "-c", script.String())
+	cmd := exec.CommandContext(t.Context(), witness.Program(t, "bash"), "-c", script.String())
 	cmd.Env = append(os.Environ(), "UMBEL_URL="+url, "no_proxy=*", "NO_PROXY=*")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
