@@ -54,7 +54,7 @@ func (s *Server) describe(ctx context.Context, r umbel.DescribeRequest) (umbel.D
 		return umbel.DescribeReply{}, named("describe", r.WorkflowID, err)
 	}
 	var reply umbel.DescribeReply
-	err = s.await(ctx, "describe", run.ID, true, r.Wait, func() (bool, error) {
+	err = s.await(ctx, "describe", run, true, r.Wait, func() (bool, error) {
 		st, err := s.rows.Standing(ctx, run)
 		reply = umbel.DescribeReply{RunInfo: infoOf(run, st)}
 		return st.Status != umbel.StatusRunning, err
@@ -102,7 +102,7 @@ func (s *Server) results(ctx context.Context, r umbel.ResultsRequest) (umbel.Res
 		read = s.history.Ordered
 	}
 	from := r.Cursor
-	err = s.await(ctx, "results", run.ID, false, r.Wait, func() (bool, error) {
+	err = s.await(ctx, "results", run, false, r.Wait, func() (bool, error) {
 		// whether the run is closed is read first: what is recorded after that is another page's
 		st, err := s.rows.Standing(ctx, run)
 		if err != nil {

@@ -72,13 +72,11 @@ func (s *Server) readHistory(ctx context.Context, r umbel.HistoryRequest) (umbel
 		return umbel.HistoryReply{}, named("history", r.WorkflowID, err)
 	}
 	var run *outbox.Run
-	id := r.RunID
-	if id != "" || r.Wait > 0 {
+	if r.RunID != "" || r.Wait > 0 {
 		var err error
-		if run, err = s.find(ctx, "history", r.Namespace, r.WorkflowID, id); err != nil {
+		if run, err = s.find(ctx, "history", r.Namespace, r.WorkflowID, r.RunID); err != nil {
 			return umbel.HistoryReply{}, err
 		}
-		id = run.ID
 	}
 	wf := history.Workflow{Namespace: r.Namespace, ID: r.WorkflowID}
 	var reply umbel.HistoryReply
@@ -92,7 +90,7 @@ func (s *Server) readHistory(ctx context.Context, r umbel.HistoryRequest) (umbel
 		reply.Events, err = s.history.Read(ctx, wf, max(r.From, 1), cmp.Or(r.Limit, umbel.MaxPageItems))
 		return err
 	}
-	err := s.await(ctx, "history", id, false, r.Wait, func() (bool, error) {
+	err := s.await(ctx, "history", run, false, r.Wait, func() (bool, error) {
 		if err := read(); err != nil || len(reply.Events) > 0 || run == nil {
 			return true, err
 		}

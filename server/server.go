@@ -64,7 +64,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, cfg Config) (*Server, 
 		cfg: cfg, log: cfg.logger(), rdb: rdb, rows: rows, history: history.NewRedis(rows), closed: make(chan struct{}),
 		drained: make(chan struct{}),
 	}
-	s.watchers.waiting = map[umbel.RunID][]watcher{}
+	s.watchers.runs = map[umbel.RunID]*watched{}
 	if err := s.agreeOnLease(ctx); err != nil {
 		return nil, err
 	}
@@ -81,6 +81,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, cfg Config) (*Server, 
 	s.loop(loops, "deliver", s.claimer.deliver.run)
 	s.loop(loops, "wake", s.listen)
 	s.loop(loops, "sweep", s.sweep)
+	s.loop(loops, "look out", s.lookOut)
 	return s, nil
 }
 
