@@ -46,12 +46,16 @@ func NewHandler(e umbel.Engine) http.Handler {
 	for _, c := range wire.Codecs() {
 		opts = append(opts, connect.WithCodec(c))
 	}
+	services := http.NewServeMux()
+	services.Handle(umbelv1connect.NewWorkflowServiceHandler(workflowService{e}, opts...))
+	services.Handle(umbelv1connect.NewWorkerServiceHandler(workerService{e}, opts...))
 	mux := http.NewServeMux()
-	mux.Handle(umbelv1connect.NewWorkflowServiceHandler(workflowService{e}, opts...))
-	mux.Handle(umbelv1connect.NewWorkerServiceHandler(workerService{e}, opts...))
+	for _, path := range wire.Calls() { // of any other Connect would say in plain text that there is none
+		mux.Handle(path, services)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, connect.CodeUnimplemented, fmt.Sprintf("no such path %q; calls are POST /umbel.v1.WorkflowService/… and /umbel.v1.WorkerService/…", r.URL.Path))
+		refuse(w, http.StatusNotFound, connect.CodeUnimplemented, fmt.Sprintf("no such call %q; calls are POST /umbel.v1.WorkflowService/… and /umbel.v1.WorkerService/…", r.URL.Path))
 	})
 	return handOver(checkForm(mux))
 }

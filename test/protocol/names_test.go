@@ -113,8 +113,8 @@ func TestDocumentListsRefusals(t *testing.T) {
 		{"WorkflowService/Nothing", `{}`, http.StatusNotFound},
 		{"", `{}`, http.StatusNotFound},
 	} {
-		if w := post(t, handler, tc.call, tc.body); w.Code != tc.status || strings.Contains(w.Body.String(), "details") {
-			t.Errorf("%s %.20s: %d %s, want %d without details", tc.call, tc.body, w.Code, w.Body, tc.status)
+		if w := post(t, handler, tc.call, tc.body); w.Code != tc.status || strings.Contains(w.Body.String(), "details") || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s %.20s: %d %s, want %d, as JSON without details", tc.call, tc.body, w.Code, w.Body, tc.status)
 		}
 	}
 }
