@@ -87,9 +87,12 @@ func (p *printer) raw(cmd *cobra.Command, r umbel.Result[umbel.Payload]) error {
 // sayFailed names a row that has no result.
 func sayFailed(cmd *cobra.Command, r umbel.Result[umbel.Payload]) {
 	f := failureOf(r.Err)
-	text := f.Message
-	if r.Status == umbel.StatusFailed {
-		text = f.Type + ": " + f.Message
+	text := string(r.Status)
+	switch {
+	case r.Status == umbel.StatusFailed:
+		text += ": " + f.Type + ": " + f.Message
+	case f.Message != text: // a cancel without a reason has only its name
+		text += ": " + f.Message
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "umbel: ordinal %d %s: %s\n", r.Ordinal, r.Status, safeText(text))
+	fmt.Fprintf(cmd.ErrOrStderr(), "umbel: ordinal %d %s\n", r.Ordinal, safeText(text))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,11 +40,13 @@ gives the results back exactly once each, whatever crashes on the way.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found or unreachable,
 130 interrupted.`,
+		Version:       version(),
 		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("umbel {{.Version}}\n")
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (see %s --help)", err, cmd.CommandPath())
@@ -72,6 +76,15 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found or unreachable,
 		}
 	}
 	return root
+}
+
+// version is what this binary was built from, as far as it knows, and by which Go.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version + " " + info.GoVersion
 }
 
 const (
@@ -110,9 +123,19 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if !cmd.HasParent() {
-		return usagef("unknown command %q (see umbel --help)", args[0])
+		return unknown(cmd, args[0])
 	}
 	return usagef("unexpected argument %q (see %s --help)", args[0], cmd.CommandPath())
+}
+
+// unknown says that there is no such command, and which ones are spelt like it.
+func unknown(root *cobra.Command, name string) error {
+	const typos = 2
+	root.SuggestionsMinimumDistance = typos
+	if like := root.SuggestionsFor(name); len(like) > 0 {
+		return usagef("unknown command %q: did you mean %s? (see umbel --help)", name, strings.Join(like, " or "))
+	}
+	return usagef("unknown command %q (see umbel --help)", name)
 }
 
 // oneID is for commands that take a workflow ID.

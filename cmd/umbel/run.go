@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -72,6 +73,9 @@ completed.`,
 			}
 			if a.shared(&f) {
 				conn, err := a.connect(cmd.Context())
+				if isHint(err) {
+					return &hintError{err.Error() + "\n  or run without a server: without --addr and $" + addrVar, err}
+				}
 				if err != nil {
 					return err
 				}
@@ -150,6 +154,7 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 	f.spec.TaskQueue = ownQueue(f.spec.WorkflowID)
 	w, err := newWorker(e, worker.Config{
 		Namespace: a.namespace, TaskQueue: f.spec.TaskQueue, Concurrency: f.slots, Grace: f.c.grace, Logger: log,
+		Interceptors: []umbel.Interceptor{f.sayTriedAgain()},
 	}, client.DefaultActivity, &f.c)
 	if err != nil {
 		return err
@@ -191,6 +196,27 @@ func (a *app) xargs(cmd *cobra.Command, e engine, f *runFlags, gone <-chan struc
 		return errors.New(many(failed, "row") + " without a result")
 	}
 	return nil
+}
+
+// sayTriedAgain says of the first row that fails that it is tried again, since the wait for that may be long.
+func (f *runFlags) sayTriedAgain() umbel.Interceptor {
+	var once sync.Once
+	return func(next umbel.Handler) umbel.Handler {
+		return func(ctx context.Context, in umbel.Payload) (umbel.Payload, error) {
+			out, err := next(ctx, in)
+			info := worker.Info(ctx)
+			if err == nil || ctx.Err() != nil || info.Attempt >= f.spec.MaxAttempts {
+				return out, err
+			}
+			if failure := umbel.NewFailure(err, info.Attempt); !failure.NonRetryable {
+				once.Do(func() {
+					_, _ = fmt.Fprintf(f.c.stderr, "umbel: ordinal %d failed (%s) and is tried again, as all that fail are: %d times in all, see --max-attempts\n",
+						info.Ordinal, safeText(failure.Type), f.spec.MaxAttempts) // a hint
+				})
+			}
+			return out, err
+		}
+	}
 }
 
 // lastWrite is how long a write may take once the context has ended.
