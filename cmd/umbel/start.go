@@ -75,7 +75,16 @@ the work goes on.`,
 			if err := p.end(err); err != nil || !wait {
 				return err
 			}
-			last, err := follow(ctx, admin, run.WorkflowID(), run.ID(), newProgress(cmd.ErrOrStderr()), func(umbel.RunInfo) error { return nil })
+			bar, line := newProgress(cmd.ErrOrStderr()), ""
+			if bar.visible() {
+				line = "\n"
+			}
+			idle := newIdle(cmd.ErrOrStderr(), line, a.namespace, spec)
+			defer idle.stop()
+			last, err := follow(ctx, admin, run.WorkflowID(), run.ID(), bar, func(r umbel.RunInfo) error {
+				idle.see(r.Counts)
+				return nil
+			})
 			if err != nil {
 				return err
 			}
