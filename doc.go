@@ -6,7 +6,9 @@
 //	// shared by both sides: the value is the contract
 //	var Thumbnail = umbel.Define[Image, Thumb]("thumbnail", umbel.StartToClose(2*time.Minute))
 //
-//	// worker: engine is a server.Open(ctx, redis, server.Config{})
+//	// engine is client.Dial("http://127.0.0.1:7890"), or server.Open(ctx, redis, server.Config{}) in this process
+//
+//	// worker
 //	w, err := worker.New(engine, worker.Config{Concurrency: 32})
 //	worker.Handle(w, Thumbnail, func(ctx context.Context, in Image) (Thumb, error) { … })
 //	err = w.Run(ctx) // until ctx ends; then it drains, and hands back what takes too long
