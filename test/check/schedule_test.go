@@ -15,6 +15,7 @@ type schedule struct {
 	Seed   uint64
 	Skew   time.Duration // Redis's clock before everybody else's
 	H2     bool
+	Shards int
 	Runs   []runPlan
 	Faults []fault
 }
@@ -93,7 +94,7 @@ var (
 const (
 	servers    = 2
 	lease      = 2 * time.Second
-	horizon    = 5 * time.Second // faults begin before
+	horizon    = 4 * time.Second // faults begin before
 	limit      = 3 * time.Minute // by then every run is closed
 	bound      = time.Second     // start-to-close
 	minRows    = 50
@@ -114,14 +115,17 @@ func draw(seed uint64) schedule {
 	between := func(a, b time.Duration) time.Duration {
 		return a + time.Duration(r.Int64N(int64((b-a)/time.Millisecond)+1))*time.Millisecond
 	}
-	s := schedule{Seed: seed, H2: r.IntN(2) == 0}
+	s := schedule{Seed: seed, H2: r.IntN(2) == 0, Shards: 1}
+	if r.IntN(4) == 0 {
+		s.Shards = 2
+	}
 	s.Skew = []time.Duration{0, 90 * time.Minute, -90 * time.Minute, 7 * time.Second, -7 * time.Second}[r.IntN(5)]
 	left := minRows + r.IntN(20)
 	runs := 3 + r.IntN(2)
 	for i := range runs {
 		p := runPlan{
 			ID: umbel.WorkflowID(fmt.Sprintf("w%d", i)), At: between(0, 2*time.Second), Staged: r.IntN(2) == 0,
-			Twice: r.IntN(4) == 0, Attempts: 6 + r.IntN(3),
+			Twice: r.IntN(4) == 0, Attempts: 4 + r.IntN(3),
 		}
 		if r.IntN(4) == 0 {
 			p.Attempts = 2
@@ -187,7 +191,7 @@ func drawRow(r *rand.Rand, o int64, between func(a, b time.Duration) time.Durati
 			p.Fails = 1
 		}
 	case 6:
-		p.Fails = 100
+		p.Fails = 2 + r.IntN(4) // more than there are attempts, perhaps
 	}
 	return p
 }
@@ -214,7 +218,7 @@ func (s schedule) size() string {
 // String is a line for each run, row that is not plain, and fault.
 func (s schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Redis's clock is %v ahead, HTTP/2: %t\n", s.Skew, s.H2)
+	fmt.Fprintf(&b, "Redis's clock is %v ahead, HTTP/2: %t, %d shards\n", s.Skew, s.H2, s.Shards)
 	for _, r := range s.Runs {
 		fmt.Fprintf(&b, "%v %s starts: %d rows, staged: %t, twice: %t, %d attempts, cancelled %v later: %v\n",
 			r.At, r.ID, len(r.Rows), r.Staged, r.Twice, r.Attempts, r.CancelAt, r.CancelRows)

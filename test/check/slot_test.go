@@ -38,7 +38,7 @@ func (s *slot) open() {
 	s.mu.Unlock()
 	for {
 		var err error
-		if s.srv, err = server.Open(s.w.t.Context(), rdb, server.Config{Shards: 2, Lease: lease, Logger: quiet}); err == nil {
+		if s.srv, err = server.Open(s.w.t.Context(), rdb, server.Config{Shards: s.w.Shards, Lease: lease, Logger: quiet}); err == nil {
 			break
 		}
 		if s.w.t.Context().Err() != nil {
