@@ -104,5 +104,3 @@ func list(problems []string) string {
 	const most = 12
 	return strings.Join(problems[:min(len(problems), most)], "\n")
 }
-
-func expected() []string { return nil }

@@ -149,7 +149,7 @@ func (w *world) reporting(r umbel.ReportRequest) {
 	for _, it := range r.Items {
 		if c := w.claims[it.Token]; c != nil {
 			if c.reported.IsZero() {
-				c.reported = w.now()
+				c.reported = w.now().Truncate(time.Millisecond) // as claims are
 			}
 			c.released = c.released || it.Outcome == umbel.OutcomeReleased
 		}
