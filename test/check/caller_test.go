@@ -13,8 +13,8 @@ import (
 type caller struct {
 	w     *world
 	to    umbel.Engine
-	name  string          // the worker's identity
-	alive context.Context //nolint:containedctx // the caller's own, which ends its calls
+	name  string // the worker's identity
+	alive context.Context
 	die   context.CancelFunc
 
 	mu    sync.Mutex

@@ -10,13 +10,13 @@ func expected() []string {
 	} {
 		out = append(out, "fault "+kind)
 	}
-	for _, verb := range strings.Fields("poll renew report describe results") {
+	for verb := range strings.FieldsSeq("poll renew report describe results") {
 		out = append(out, "fault "+loseReply+" "+verb)
 	}
-	for _, verb := range strings.Fields("commit renew report") {
+	for verb := range strings.FieldsSeq("commit renew report") {
 		out = append(out, "fault "+sendTwice+" "+verb)
 	}
-	for _, script := range strings.Fields("claim settle commit stage renew sweep other") {
+	for script := range strings.FieldsSeq("claim settle commit stage renew sweep other") {
 		out = append(out, "fault "+loseRedisReply+" "+script)
 	}
 	for script, words := range outcomes {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel"
@@ -18,7 +17,6 @@ type hand struct {
 	caller *caller
 	place  int // in crew
 	done   chan struct{}
-	once   sync.Once
 }
 
 // hire starts a worker for a place in the crew.

@@ -89,7 +89,7 @@ func (w *world) start(ctx context.Context, c *caller, i int, p runPlan) (umbel.R
 		if errors.Is(err, umbel.ErrStagingLost) {
 			continue
 		}
-		if rep.Attached && p.Staged && rep.RunID != umbel.RunID(commit.StagingID) {
+		if rep.Attached && p.Staged && rep.RunID != commit.StagingID {
 			d := umbel.DiscardRequest{Namespace: namespace, WorkflowID: p.ID, StagingID: commit.StagingID}
 			_ = again(ctx, func() error { return c.Discard(ctx, d) })
 		}

@@ -111,7 +111,7 @@ var crew = []struct {
 
 // draw makes the schedule of a seed.
 func draw(seed uint64) schedule {
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // chance, not secrecy
+	r := rand.New(rand.NewPCG(seed, 0))
 	between := func(a, b time.Duration) time.Duration {
 		return a + time.Duration(r.Int64N(int64((b-a)/time.Millisecond)+1))*time.Millisecond
 	}
@@ -198,7 +198,7 @@ func drawRow(r *rand.Rand, o int64, between func(a, b time.Duration) time.Durati
 
 // input is the payload of a row, which has every byte in it sooner or later.
 func (s schedule) input(run int, p rowPlan) umbel.Payload {
-	r := rand.New(rand.NewPCG(s.Seed, uint64(run)<<32|uint64(p.Ordinal))) //nolint:gosec // chance, not secrecy
+	r := rand.New(rand.NewPCG(s.Seed, uint64(run)<<32|uint64(p.Ordinal)))
 	data := make([]byte, p.Size)
 	for i := range data {
 		data[i] = byte(r.IntN(256))

@@ -121,7 +121,7 @@ func (s *story) counts(e umbel.Engine) {
 	}
 	want := umbel.Counts{Scheduled: int64(len(s.plan.Rows))}
 	for _, ev := range s.terminal {
-		switch ev.Type { //nolint:exhaustive // terminals only
+		switch ev.Type {
 		case umbel.ActivityCompleted:
 			want.Completed++
 		case umbel.ActivityFailed:
