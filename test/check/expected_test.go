@@ -2,49 +2,48 @@ package check
 
 import "strings"
 
-// expected is what must occur among the usual number of schedules, or they show less than they seem to.
-func expected() []string {
+// expected is what must occur among n schedules, or they show less than they seem to.
+func expected(n uint64) []string {
 	var out []string
+	add := func(prefix, words string) {
+		for word := range strings.FieldsSeq(words) {
+			out = append(out, prefix+" "+word)
+		}
+	}
 	for _, kind := range []string{
 		redisAway, allRedisAway, cutRedis, cutCaller, flushScripts, pauseWorker, killWorker, stopWorker, killServer, stopServer, slowHandler,
 	} {
 		out = append(out, "fault "+kind)
 	}
-	for verb := range strings.FieldsSeq("poll renew report describe results") {
-		out = append(out, "fault "+loseReply+" "+verb)
+	add("fault "+loseReply, "poll renew report")
+	add("fault "+sendTwice, "report")
+	add("fault "+loseRedisReply, "claim settle")
+	add("script claim", "ok again")
+	add("script settle", "ok closed")
+	add("script settle ok", "running failed completed")
+	add("script settle item", "d s")
+	add("script commit", "ok exists")
+	add("script renew row", "h l c")
+	add("script sweep", "ok NOSCRIPT")
+	for _, script := range []string{"stage", "cancel", "renew", "deliver"} {
+		add("script "+script, "ok")
 	}
-	for verb := range strings.FieldsSeq("commit renew report") {
-		out = append(out, "fault "+sendTwice+" "+verb)
+	add("verdict", "recorded retrying dropped stale")
+	add("run", "completed failed cancelled")
+	out = append(out, "lapse")
+	if n < enough {
+		return out
 	}
-	for script := range strings.FieldsSeq("claim settle commit stage renew sweep other") {
-		out = append(out, "fault "+loseRedisReply+" "+script)
-	}
-	for script, words := range outcomes {
-		for word := range strings.FieldsSeq(words) {
-			out = append(out, "script "+script+" "+word)
-		}
-	}
-	for verdict := range strings.FieldsSeq("recorded retrying released dropped stale") {
-		out = append(out, "verdict "+verdict)
-	}
-	for status := range strings.FieldsSeq("completed failed cancelled") {
-		out = append(out, "run "+status)
-	}
-	return append(out, "lapse", "hold 1", "hold 2", "hold 3")
-}
-
-// outcomes are the words of the scripts' replies that must be seen. The others need what no schedule has: a history that is
-// full, a run that the Store or a Recorder works on too, a staging area that expires, a workflow that is not there.
-var outcomes = map[string]string{
-	"claim":       "ok again",
-	"settle":      "ok closed live NOSCRIPT",
-	"settle ok":   "running failed completed",
-	"settle item": "d s",
-	"commit":      "ok again exists",
-	"stage":       "ok again",
-	"cancel":      "ok closed",
-	"renew":       "ok",
-	"renew row":   "h l c",
-	"deliver":     "ok",
-	"sweep":       "ok NOSCRIPT",
+	// The words that are missing here need what no schedule has: a history that is full, a run that a Store or a Recorder works on
+	// too, a staging area that expires, a workflow that is not there.
+	add("fault "+loseReply, "begin stage commit describe results cancel history list")
+	add("fault "+loseRequest, "begin stage commit poll renew report describe results cancel")
+	add("fault "+sendTwice, "begin stage commit renew cancel")
+	add("fault "+loseRedisReply, "commit stage renew deliver sweep cancel other")
+	add("script settle", "live NOSCRIPT")
+	add("script commit", "again NOSCRIPT")
+	add("script stage", "again committed NOSCRIPT")
+	add("script cancel", "closed")
+	add("verdict", "released")
+	return out
 }

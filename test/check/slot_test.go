@@ -14,7 +14,7 @@ type slot struct {
 	w       *world
 	address string
 
-	turn   sync.Mutex // one opens or ends it at a time
+	turn   chan struct{} // full while one opens or ends it; who waits for a mutex would keep the bubble's time from moving
 	mu     sync.Mutex
 	way    *link
 	srv    *server.Server
@@ -25,8 +25,8 @@ type slot struct {
 
 // open starts a server, however often Redis fails it meanwhile.
 func (s *slot) open() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	if s.srv != nil {
 		return
 	}
@@ -68,8 +68,8 @@ func (s *slot) link() *link {
 
 // stop ends the server as an operator does.
 func (s *slot) stop() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	if s.srv == nil {
 		return
 	}
@@ -82,8 +82,8 @@ func (s *slot) stop() {
 
 // kill ends the server as a power cut does: from one moment on it reaches neither Redis nor its callers.
 func (s *slot) kill() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	if s.srv == nil {
 		return
 	}

@@ -53,7 +53,7 @@ func play(t *testing.T, s schedule, scripts map[string]string, count *tally) (pr
 		defer w.redis.Close()
 		w.setClock()
 		for i := range servers {
-			w.servers = append(w.servers, &slot{w: w, address: string(rune('a'+i)) + ":7890"})
+			w.servers = append(w.servers, &slot{w: w, address: string(rune('a'+i)) + ":7890", turn: make(chan struct{}, 1)})
 		}
 		for _, sl := range w.servers {
 			sl.open()
