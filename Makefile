@@ -17,7 +17,7 @@ REDIS_PACKAGES = $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImpo
 
 .PHONY: help
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: all
 all: fmt test ## Format, then check everything
@@ -41,6 +41,17 @@ test-chaos: redis ## Only the tests that kill processes, COUNT times
 .PHONY: test-kill
 test-kill: redis ## Only the tests that kill the program and Redis, at full length
 	UMBEL_TEST_FULL=1 $(GO) test $(RACE) -count=1 -timeout=$(TIMEOUT) -v ./test/kill ./test/chaos
+
+# How many schedules check-histories plays.
+SCHEDULES ?= 10000
+
+.PHONY: check-histories
+check-histories: ## Play SCHEDULES schedules of runs and faults, and check what history says
+	UMBEL_CHECK_SCHEDULES=$(SCHEDULES) $(GO) test -count=1 -timeout=12h -v -run TestSchedules ./test/check
+
+.PHONY: mutants
+mutants: ## Break promises one by one, and see that the check of histories finds it
+	@GO="$(GO)" ./test/check/mutants/run
 
 # How long fuzz runs each target.
 FUZZTIME ?= 30s

@@ -41,7 +41,7 @@ func ReadHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 		t.Errorf("the run is %s with %+v, want all %d completed", d.Status, d.Counts, n)
 	}
 
-	c := newChecker()
+	c := NewChecker()
 	for head := int64(1); c.seq < head; {
 		page, err := engine.History(t.Context(), umbel.HistoryRequest{
 			Namespace: umbel.DefaultNamespace, WorkflowID: id, From: c.seq + 1,
@@ -53,22 +53,25 @@ func ReadHistory(t *testing.T, redis *testredis.Redis, id umbel.WorkflowID, n in
 			t.Fatalf("history ends at %d, its head is %d", c.seq, page.Head)
 		}
 		for _, e := range page.Events {
-			c.event(e)
+			c.Event(e)
 		}
 		head = page.Head
 	}
-	c.end(n)
-	for _, p := range c.problems[:min(len(c.problems), 20)] {
+	c.End(n)
+	for _, p := range c.Problems[:min(len(c.Problems), 20)] {
 		t.Error(p)
 	}
 	c.Events = c.seq
 	return c.Told
 }
 
-// checker reads a history event by event.
-type checker struct {
+// Checker reads a history event by event and notes what does not hold of it. Make it with [NewChecker]; it is for one
+// goroutine.
+type Checker struct {
 	Told
-	problems       []string
+
+	Problems []string // what was found so far
+
 	seq            int64
 	last           umbel.EventType
 	scheduled      map[int64]bool
@@ -76,18 +79,20 @@ type checker struct {
 	terminal       map[int64]umbel.EventType
 }
 
-func newChecker() *checker {
-	return &checker{
+// NewChecker returns a checker that expects the first event.
+func NewChecker() *Checker {
+	return &Checker{
 		started: map[attempt]bool{}, ended: map[attempt]bool{}, terminal: map[int64]umbel.EventType{},
 		scheduled: map[int64]bool{}, Told: Told{Failures: map[string]int{}},
 	}
 }
 
-func (c *checker) errorf(format string, args ...any) {
-	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+func (c *Checker) errorf(format string, args ...any) {
+	c.Problems = append(c.Problems, fmt.Sprintf(format, args...))
 }
 
-func (c *checker) event(e umbel.Event) {
+// Event reads the next event.
+func (c *Checker) Event(e umbel.Event) {
 	if e.Seq != c.seq+1 {
 		c.errorf("event %d follows event %d", e.Seq, c.seq)
 	}
@@ -113,7 +118,7 @@ func (c *checker) event(e umbel.Event) {
 			return
 		}
 		c.Failures[e.Failure.Type]++
-	case umbel.WorkflowStarted, umbel.FanOutDecided, umbel.WorkflowClosed:
+	case umbel.WorkflowStarted, umbel.CancelRequested, umbel.FanOutDecided, umbel.WorkflowClosed:
 		return
 	}
 	if !c.scheduled[e.Ordinal] {
@@ -122,7 +127,8 @@ func (c *checker) event(e umbel.Event) {
 	if before := c.terminal[e.Ordinal]; before != "" {
 		c.errorf("event %d: %s of %+v, which is resolved by %s", e.Seq, e.Type, try, before)
 	}
-	if (e.Type.Terminal() || e.Type == umbel.ActivityAttemptFailed) && !c.started[try] {
+	attempted := e.Type.Terminal() && e.Type != umbel.ActivityCancelled || e.Type == umbel.ActivityAttemptFailed
+	if attempted && !c.started[try] {
 		c.errorf("event %d: %s of %+v, which has not started", e.Seq, e.Type, try)
 	}
 	if e.Type.Terminal() {
@@ -130,8 +136,8 @@ func (c *checker) event(e umbel.Event) {
 	}
 }
 
-// end is called after the last event of a run of n rows.
-func (c *checker) end(n int64) {
+// End is called after the last event of a run of n rows.
+func (c *Checker) End(n int64) {
 	if int64(len(c.scheduled)) != n || int64(len(c.terminal)) != n {
 		c.errorf("history has %d scheduled and %d resolved ordinals, want %d of both", len(c.scheduled), len(c.terminal), n)
 	}
@@ -141,7 +147,7 @@ func (c *checker) end(n int64) {
 }
 
 // once notes a problem if an event says again what was said before.
-func once[K comparable](c *checker, e umbel.Event, seen map[K]bool, k K) {
+func once[K comparable](c *Checker, e umbel.Event, seen map[K]bool, k K) {
 	if seen[k] {
 		c.errorf("event %d: %s of %+v twice", e.Seq, e.Type, k)
 	}

@@ -59,16 +59,16 @@ func TestCheckerSeesWhatIsPlanted(t *testing.T) {
 			if tc.change != nil {
 				events = tc.change(events)
 			}
-			c := newChecker()
+			c := NewChecker()
 			for i, e := range events {
 				e.Seq = int64(i) + 1
 				if tc.change == nil && i > 4 {
 					e.Seq++
 				}
-				c.event(e)
+				c.Event(e)
 			}
-			c.end(2)
-			if said := strings.Join(c.problems, "\n"); (said == "") != (tc.says == "") || !strings.Contains(said, tc.says) {
+			c.End(2)
+			if said := strings.Join(c.Problems, "\n"); (said == "") != (tc.says == "") || !strings.Contains(said, tc.says) {
 				t.Errorf("it says %q, want %q", said, tc.says)
 			}
 		})
