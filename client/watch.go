@@ -8,9 +8,8 @@ import (
 	"github.com/umbelhq/umbel"
 )
 
-// watchWait is how long one look of a watch is held open for the run's close. A reply may say how the run stood
-// when the look began, so a change is seen within two of them.
-const watchWait = 250 * time.Millisecond
+// watchWait is how long one look of a watch is held open for the run's close. Its reply says how the run stands then.
+const watchWait = 500 * time.Millisecond
 
 // Watch yields how the rows stand: once at the start, then within half a second whenever it has changed, for the
 // last time when the run is closed, which is seen at once. Changes that follow one another more quickly are

@@ -2,7 +2,6 @@ package history_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -29,7 +28,7 @@ func places(t *testing.T, f func(t *testing.T, p *place)) {
 	t.Helper()
 	testredis.Each(t, func(t *testing.T, r *testredis.Redis) {
 		t.Parallel()
-		for _, shards := range shardsOn(r.Kind) {
+		for _, shards := range outboxtest.Shards(r.Kind == testredis.KindMini) {
 			t.Run(fmt.Sprintf("%d", shards), func(t *testing.T) {
 				t.Parallel()
 				f(t, &place{Redis: r, shards: shards})
@@ -38,30 +37,7 @@ func places(t *testing.T, f func(t *testing.T, p *place)) {
 	})
 }
 
-// shardsOn are the numbers of shards that a kind of Redis is tested with.
-func shardsOn(kind string) []int {
-	switch {
-	case outboxtest.Full():
-		return []int{1, 4}
-	case kind == testredis.KindMini:
-		return []int{1}
-	default:
-		return []int{4}
-	}
-}
-
-// The property tests take ten checks where neither rapid's own flag nor a full run asks for more.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := outboxtest.Full()
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", "10"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(outboxtest.Main(m)) }
 
 // store opens an empty history.
 func (p *place) store(t *testing.T) (*history.Redis, outboxtest.Keyspace) {

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testredis"
+	"github.com/umbelhq/umbel/outbox/outboxtest"
 )
 
 // full asks for the whole of a measurement; without it a test takes a smaller one of the same kind.
-func full() bool { return os.Getenv("UMBEL_TEST_FULL") != "" }
+func full() bool { return outboxtest.Full() }
 
 type figures struct {
 	RunPerSecond   float64 `json:"run_rows_per_second"`

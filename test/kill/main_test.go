@@ -3,9 +3,9 @@ package kill_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"github.com/umbelhq/umbel/test/witness"
 )
 
 // roleVar names the environment variable that makes this binary one of the programs that the tests kill.
@@ -22,24 +22,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	code, err := build(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func build(m *testing.M) (int, error) {
-	dir, err := os.MkdirTemp("", "umbel-kill-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	checksum = filepath.Join(dir, "checksum")
-	cmd := exec.Command("go", "build", "-tags", "slowreads", "-o", checksum, "../../examples/checksum")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build checksum: %w\n%s", err, out)
-	}
-	return m.Run(), nil
+	os.Exit(witness.Build(m, &checksum, "-tags", "slowreads", "../../examples/checksum"))
 }

@@ -5,10 +5,12 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/umbelhq/umbel/outbox/outboxtest"
 )
 
 // Full says whether to take the time that the promise speaks of.
-func Full() bool { return os.Getenv("UMBEL_TEST_FULL") != "" }
+func Full() bool { return outboxtest.Full() }
 
 // Seeded returns the random numbers of a test, and says how to get them again.
 func Seeded(t *testing.T) *rand.Rand {
